@@ -1,0 +1,1 @@
+"""Background jobs in a store you already have."""

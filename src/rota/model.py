@@ -1,0 +1,358 @@
+"""The words that every part of Rota shares: states, moves between them, and the records that cross the store's seam.
+
+Records are plain values. Moments and spans are microseconds; ids are UUIDs in text; `None` stands for "not set".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+
+from rota.clock import Micros
+
+
+class State(StrEnum):
+    """Where a job is in its life."""
+
+    SCHEDULED = "scheduled"
+    """Its time has not come."""
+    QUEUED = "queued"
+    """Due, and may be claimed."""
+    HELD = "held"
+    """Due, but its limit has no room."""
+    RUNNING = "running"
+    """Claimed by a worker, under its lease."""
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def final(self) -> bool:
+        """Whether a job in this state is done with; only a retry by hand moves it again."""
+        return self in FINAL
+
+
+FINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
+
+
+class Move(StrEnum):
+    """What can happen to a job."""
+
+    PROMOTE = "promote"
+    """Its time came."""
+    HOLD = "hold"
+    """The claim that met it found its limit full."""
+    CLAIM = "claim"
+    """A worker took it."""
+    SUCCEED = "succeed"
+    FAIL = "fail"
+    AGAIN = "again"
+    """The attempt failed and another is due later."""
+    RELEASE = "release"
+    """The worker handed it back; the attempt does not count."""
+    SNOOZE = "snooze"
+    """The task asked for later; the attempt does not count."""
+    LOSE = "lose"
+    """The worker's lease ran out; the attempt counts."""
+    CANCEL = "cancel"
+    RETRY = "retry"
+    """Someone asked for it to run (again) now, with all its attempts before it."""
+    DELETE = "delete"
+
+
+_WAITING = (State.SCHEDULED, State.QUEUED, State.HELD)
+
+MOVES: Mapping[Move, Mapping[State, frozenset[State]]] = {
+    Move.PROMOTE: {State.SCHEDULED: frozenset({State.QUEUED})},
+    Move.HOLD: {State.QUEUED: frozenset({State.HELD})},
+    Move.CLAIM: {State.QUEUED: frozenset({State.RUNNING}), State.HELD: frozenset({State.RUNNING})},
+    Move.SUCCEED: {State.RUNNING: frozenset({State.SUCCEEDED})},
+    Move.FAIL: {State.RUNNING: frozenset({State.FAILED})},
+    Move.AGAIN: {State.RUNNING: frozenset({State.SCHEDULED, State.QUEUED})},
+    Move.RELEASE: {State.RUNNING: frozenset({State.SCHEDULED, State.QUEUED})},
+    Move.SNOOZE: {State.RUNNING: frozenset({State.SCHEDULED, State.QUEUED})},
+    Move.LOSE: {State.RUNNING: frozenset({State.QUEUED, State.FAILED, State.CANCELLED})},
+    # Cancelling a running job only asks its worker to stop; the worker then reports the cancellation.
+    Move.CANCEL: {state: frozenset({State.CANCELLED}) for state in _WAITING}
+    | {State.RUNNING: frozenset({State.RUNNING, State.CANCELLED})},
+    Move.RETRY: {state: frozenset({State.QUEUED}) for state in State if state is not State.RUNNING},
+    # Absent afterwards, so the set of states is empty.
+    Move.DELETE: {state: frozenset() for state in State if state is not State.RUNNING},
+}
+"""Every move that exists: what happens, from which state, to which states. The documentation's diagram is printed from it."""
+
+
+class NewJob(Struct, frozen=True):
+    """A job on its way into the store. It becomes due at `run_at`, or `delay` after the store's now."""
+
+    id: str
+    task: str
+    queue: str
+    args: str
+    """The arguments as JSON (`rota.codec`)."""
+    priority: int = 0
+    run_at: Micros | None = None
+    delay: Micros = 0
+    max_attempts: int = 5
+    key: str | None = None
+    key_waiting: bool = False
+    """Whether the key counts only until the job is first claimed, rather than until it is finished."""
+
+
+class Inserted(Struct, frozen=True):
+    """What an insert did: the id of the new job, or of the unfinished one that already holds its key."""
+
+    id: str
+    existed: bool = False
+
+
+class WorkerRow(Struct, frozen=True):
+    """A worker as the store knows it. Its lease covers every job that it holds."""
+
+    id: str
+    name: str
+    host: str
+    pid: int
+    queues: list[str] | None
+    """The queues it serves; `None` for all."""
+    tasks: list[str]
+    concurrency: int
+    lease: Micros
+    version: str
+    started_at: Micros = 0
+    lease_until: Micros = 0
+    asleep: bool = False
+
+
+class TaskRow(Struct, frozen=True):
+    """A task's declared defaults, kept so that a process without its code can enqueue it as declared."""
+
+    name: str
+    queue: str
+    priority: int
+    max_attempts: int
+
+
+class Ask(Struct, frozen=True):
+    """What a worker wants of a claim: at most `limit` due jobs of these queues."""
+
+    worker: str
+    queues: tuple[str, ...]
+    limit: int
+
+
+class Claimed(Struct, frozen=True, gc=False):
+    """A job as the worker that claimed it gets it."""
+
+    id: str
+    task: str
+    queue: str
+    args: str
+    claim: int
+    """The number of this claim among all of the job's; with the worker's id it fences every later write."""
+    excused: int
+    """How many of the claims did not count as attempts (releases and snoozes)."""
+    max_attempts: int
+    priority: int = 0
+    due: Micros = 0
+    key: str | None = None
+
+    @property
+    def attempt(self) -> int:
+        return self.claim - self.excused
+
+
+class Failure(Struct, frozen=True):
+    """What went wrong in an attempt, made safe to store by `rota.codec.failure_of`."""
+
+    type: str
+    message: str
+    trace: str = ""
+
+
+class Succeeded(Struct, frozen=True):
+    result: str | None = None
+    """The task's return value as JSON, where its task keeps results."""
+
+
+class Failed(Struct, frozen=True):
+    """The last word: no attempt is left, or the failure is one that no retry can mend."""
+
+    failure: Failure
+
+
+class Again(Struct, frozen=True):
+    """The attempt failed; the next one is due `wait` after the store's now."""
+
+    failure: Failure
+    wait: Micros
+
+
+class Snoozed(Struct, frozen=True):
+    """The task asked to be run later; the attempt does not count."""
+
+    wait: Micros
+
+
+class Released(Struct, frozen=True):
+    """The worker handed the job back unfinished; the attempt does not count. `reason` says why."""
+
+    reason: str
+    wait: Micros = 0
+
+
+class Cancelled(Struct, frozen=True):
+    reason: str = "cancelled while running"
+
+
+Outcome = Succeeded | Failed | Again | Snoozed | Released | Cancelled
+"""What an attempt did."""
+
+
+class Ended(Struct, frozen=True, gc=False):
+    """An attempt's outcome on its way into the store."""
+
+    id: str
+    claim: int
+    outcome: Outcome
+    took: Micros = 0
+    """How long the body ran."""
+    keep: bool = True
+    """Whether a final job stays in the history; otherwise it is deleted at once."""
+
+
+class Turn(Struct, frozen=True):
+    """What one round trip did: the ids of the outcomes that still counted, and the jobs claimed."""
+
+    counted: frozenset[str]
+    claimed: list[Claimed]
+
+
+class Report(Struct, frozen=True):
+    """A running job as its worker reports it with a beat; `progress` as JSON where it changed."""
+
+    id: str
+    claim: int
+    progress: str | None = None
+
+
+class Pulse(Struct, frozen=True):
+    """The answer to a beat. When `alive` is false the worker's lease was taken: nothing it holds is its own any more."""
+
+    alive: bool
+    lost: frozenset[str] = frozenset()
+    """Reported jobs that are no longer this worker's."""
+    cancelled: frozenset[str] = frozenset()
+    """Reported jobs that someone asked to cancel."""
+
+
+class Lost(Struct, frozen=True):
+    """A job whose worker's lease ran out, and where it went (`queued`, `failed` or `cancelled`)."""
+
+    id: str
+    task: str
+    queue: str
+    attempt: int
+    worker: str
+    state: State
+
+
+class Reaped(Struct, frozen=True):
+    """What a reaping did, and how long until the next lease runs out (`None`: there is none)."""
+
+    lost: list[Lost]
+    next_in: Micros | None
+
+
+class Promoted(Struct, frozen=True):
+    """How many scheduled jobs became queued, and how long until the next is due (`None`: there is none)."""
+
+    count: int
+    next_in: Micros | None
+
+
+class JobRow(Struct, frozen=True):
+    """All that the store knows of a job."""
+
+    id: str
+    task: str
+    queue: str
+    state: State
+    priority: int
+    due: Micros
+    created_at: Micros
+    claim: int
+    excused: int
+    max_attempts: int
+    args: str
+    key: str | None = None
+    worker: str | None = None
+    claimed_at: Micros | None = None
+    finished_at: Micros | None = None
+    took: Micros | None = None
+    result: str | None = None
+    reason: str | None = None
+    """Why the last attempt failed, or why the job was cancelled or handed back."""
+    progress: str | None = None
+    cancelling: bool = False
+    """Whether someone asked to cancel it while it runs."""
+
+    @property
+    def attempt(self) -> int:
+        """How many attempts it has had, the running one included."""
+        return self.claim - self.excused
+
+
+class AttemptRow(Struct, frozen=True):
+    """An attempt that did not succeed, as the store remembers it."""
+
+    claim: int
+    attempt: int
+    worker: str | None
+    ended_at: Micros
+    outcome: str
+    """`failed`, `again`, `snoozed`, `released`, `cancelled` or `lost`."""
+    took: Micros
+    failure: Failure | None
+
+
+class Filter(Struct, frozen=True):
+    """Which jobs: each field that is set narrows the choice."""
+
+    states: tuple[State, ...] = ()
+    queue: str | None = None
+    task: str | None = None
+    key: str | None = None
+    worker: str | None = None
+
+
+class Changed(Struct, frozen=True):
+    """What became of one job in a `change`. `before` is `None` for an unknown id, `after` for a deleted job.
+
+    Equal states mean that the move was refused, save for the cancel of a running job, which is asked for.
+    """
+
+    id: str
+    before: State | None
+    after: State | None
+
+
+class Count(Struct, frozen=True):
+    """How many jobs of a task on a queue are in a state, and when the oldest of them became due."""
+
+    queue: str
+    task: str
+    state: State
+    jobs: int
+    oldest: Micros
+
+
+class Vitals(Struct, frozen=True):
+    """What the store says of itself: its clock, its size, and warnings that its users should read."""
+
+    now: Micros
+    warnings: list[str]
+    facts: dict[str, str | int | float]
+    """For example `{"store": "sqlite", "path": …, "wal_bytes": …}`."""

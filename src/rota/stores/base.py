@@ -1,0 +1,198 @@
+"""The one seam between Rota and where jobs are kept.
+
+A store makes each operation one atomic step. It never sleeps, never retries and decides nothing that a rule can decide.
+Every operation takes `now`: `None` means the store's own clock, a number replaces it.
+Any thread may call any operation; a store that finds itself in a forked child opens anew.
+An unreachable, full or locked store raises `StoreUnavailable`; nothing was changed then, except that the reply to a commit may have been lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from rota.clock import Micros
+from rota.model import (
+    Ask,
+    AttemptRow,
+    Changed,
+    Claimed,
+    Count,
+    Ended,
+    Filter,
+    Inserted,
+    JobRow,
+    Move,
+    NewJob,
+    Promoted,
+    Pulse,
+    Reaped,
+    Report,
+    State,
+    TaskRow,
+    Turn,
+    Vitals,
+    WorkerRow,
+)
+
+
+class Listener(Protocol):
+    """Sleeps until the store may have work; owned by one thread."""
+
+    def wait(self, timeout: float) -> bool:
+        """Wait at most `timeout` seconds and answer whether something rang. May ring without need; a ring is never an error."""
+        ...
+
+    def stop(self) -> None:
+        """End a `wait` in another thread, soon."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Store(Protocol):
+    """Where jobs are kept. See the module for what holds of every operation."""
+
+    capabilities: frozenset[str]
+    """What this store can do beyond the basics: `transactions`, `limits`."""
+    url: str
+    """Where it is, without its password."""
+
+    def open(self) -> None:
+        """Connect and make sure of the tables: missing ones are made, old ones migrated, newer ones refused.
+
+        Idempotent, and called by every other operation when it has not happened yet. Raises `SchemaMismatch`.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back every connection. The store may be opened again."""
+        ...
+
+    def twin(self) -> Store:
+        """Another store on the same place with connections of its own, for a thread that must not wait for the others."""
+        ...
+
+    def migrate(self) -> list[str]:
+        """Bring the tables to this version under a lock and return the names of the migrations that ran."""
+        ...
+
+    # -- jobs come in ---------------------------------------------------------------------------
+
+    def insert(self, jobs: Iterable[NewJob], now: Micros | None = None) -> list[Inserted]:
+        """Add jobs, all or none, and ring sleeping workers; durable on return.
+
+        A job whose task and key an unfinished job already has is not added; its answer names that job, `existed` set. So do
+        later ones of the same batch. A job whose id is already known, finished or not, is left as it is and answered as new,
+        so an insert whose reply was lost may be sent again. Memory is bounded: a long iterable is read in chunks within one transaction.
+        """
+        ...
+
+    def declare(self, tasks: Sequence[TaskRow]) -> None:
+        """Remember the declared defaults of these tasks; the last declaration of a name counts."""
+        ...
+
+    def declared(self, name: str) -> TaskRow | None:
+        """The defaults that a worker last declared for this task."""
+        ...
+
+    # -- workers --------------------------------------------------------------------------------
+
+    def join(self, worker: WorkerRow, now: Micros | None = None) -> None:
+        """Make the worker known, with a lease of `worker.lease` from now. Its id must be new."""
+        ...
+
+    def leave(self, worker: str, now: Micros | None = None) -> None:
+        """Forget the worker. What it still holds goes back to the queue without using an attempt."""
+        ...
+
+    def beat(self, worker: str, running: Sequence[Report], now: Micros | None = None) -> Pulse:
+        """Renew the worker's lease, store progress, and say which of the reported jobs it should stop.
+
+        A worker that is no longer known is not brought back: the answer's `alive` is false.
+        """
+        ...
+
+    def rest(self, worker: str, asleep: bool) -> None:
+        """Say that the worker is about to sleep, so that inserts ring it, or that it is awake. It looks once more afterwards."""
+        ...
+
+    def workers(self) -> list[WorkerRow]:
+        """Every worker that joined and neither left nor was reaped, oldest first. Its lease may have run out."""
+        ...
+
+    def lost(self, limit: int, now: Micros | None = None) -> Reaped:
+        """Take back up to `limit` jobs of workers whose lease ran out, and forget workers that hold none any more.
+
+        While attempts remain a job is queued again at once, else it fails (kind `lost`, reason "worker lost: …");
+        one that someone asked to cancel is cancelled. The attempt counts. Fenced against a worker that returns: it finds itself forgotten.
+        """
+        ...
+
+    # -- the hot path ---------------------------------------------------------------------------
+
+    def claim(self, ask: Ask, now: Micros | None = None) -> list[Claimed]:
+        """Claim the first `limit` queued jobs: larger priority first, then earlier due, then id, over all queues asked for.
+
+        Each has its claim counted and is `running` under the worker's lease. Rows that another claim holds are skipped, not
+        waited for. An unknown worker (never joined, or reaped) gets nothing. Jobs not yet due are not looked at: see `promote`.
+        """
+        ...
+
+    def finish(self, worker: str, ends: Sequence[Ended], ask: Ask | None = None, now: Micros | None = None) -> Turn:
+        """Write what became of these attempts and, in the same round trip, claim for `ask`.
+
+        Fenced by worker, id and claim: an attempt that was taken over changes nothing and is not among the counted. Outcomes and
+        claims are one transaction. A wait of zero queues the job at once, else it is scheduled. Durable on return.
+        """
+        ...
+
+    def promote(self, limit: int, now: Micros | None = None) -> Promoted:
+        """Queue up to `limit` scheduled jobs whose time has come, the earliest first, ring sleepers, and say when the next is due."""
+        ...
+
+    def queues(self) -> list[str]:
+        """The names of the queues that unfinished jobs wait under, found without reading every job."""
+        ...
+
+    def listen(self) -> Listener:
+        """A listener with a connection of its own."""
+        ...
+
+    # -- looking and changing -------------------------------------------------------------------
+
+    def get(self, ids: Sequence[str]) -> list[JobRow]:
+        """The jobs with these ids, in no promised order; unknown ids are left out."""
+        ...
+
+    def attempts(self, id: str) -> list[AttemptRow]:
+        """The attempts of a job that did not succeed, oldest first."""
+        ...
+
+    def find(self, which: Filter, limit: int, before: str | None = None) -> list[JobRow]:
+        """Up to `limit` jobs, the newest first; with `before`, those whose id sorts before it (the next page)."""
+        ...
+
+    def counts(self) -> list[Count]:
+        """How many jobs there are by queue, task and state."""
+        ...
+
+    def change(self, move: Move, ids: Sequence[str], now: Micros | None = None) -> list[Changed]:
+        """Cancel, retry or delete these jobs and say what became of each, in the order asked.
+
+        `MOVES` says from which states. A retry starts the attempts afresh and is due now; it is refused (state unchanged) when
+        another unfinished job has the job's key. The cancel of a running job asks its worker to stop it.
+        """
+        ...
+
+    def prune(self, ages: Mapping[State, Micros], limit: int, now: Micros | None = None) -> dict[State, int]:
+        """Delete up to `limit` finished jobs that ended longer ago than their state's age; states without an age stay."""
+        ...
+
+    def prunable(self, ages: Mapping[State, Micros], now: Micros | None = None) -> dict[State, int]:
+        """How many jobs `prune` would delete if it had no limit."""
+        ...
+
+    def vitals(self) -> Vitals:
+        """The store's clock, size and warnings."""
+        ...
