@@ -1,0 +1,151 @@
+"""Whether a value came back from its JSON as it was, and the words for it when it did not."""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from math import isfinite
+from typing import NamedTuple
+from uuid import UUID
+
+from msgspec import UnsetType
+
+from rota.codec.wire import a_type, brief, fields_of
+from rota.errors import ArgumentsError
+
+CERTAIN: frozenset[type] = frozenset({str, int, float, bool, type(None), bytes, date, timedelta, UUID, UnsetType})
+"""Types whose equal values are alike in every way that counts, and whose `==` runs no code of the user's."""
+
+
+class Loss(NamedTuple):
+    """The first part of a value that did not come back as it was."""
+
+    path: str
+    given: object
+    back: object
+
+
+def find_loss(given: object, back: object, path: str) -> Loss | None:
+    """The first part that differs, or `None` when the value came back exactly (save for what `rota.codec` lists)."""
+    kind = type(given)
+    if kind in CERTAIN and kind is type(back):
+        return None if given == back else Loss(path, given, back)
+    if same_plain_data(given, back):
+        return None
+    return _compare(given, back, path)
+
+
+def lossy(loss: Loss) -> ArgumentsError:
+    """The error that explains a loss: what it is, what it would be, and how to mend it."""
+    path, given, back = loss
+    if isinstance(given, float) and not isfinite(given):
+        return ArgumentsError(f"{path} is {given}, which JSON cannot hold: pass None or a string, or annotate a Decimal")
+    if type(given) is not type(back):
+        mend = (
+            f"annotate the parameter so that it says {a_type(given)}"
+            if type(back) in _FROM_ANY
+            else f"pass {a_type(back)}, or change the annotation"
+        )
+        return ArgumentsError(f"{path} is {a_type(given)} and would come back as {a_type(back)}: {mend}")
+    if isinstance(given, Mapping):
+        return ArgumentsError(
+            f"{path} has keys that would not come back as they are ({brief(given)} as {brief(back)}): "
+            "JSON's keys are strings; annotate the parameter with the type of its keys (dict[int, …])"
+        )
+    return ArgumentsError(f"{path} is {brief(given)} and would come back as {brief(back)}: pass what JSON can carry exactly")
+
+
+_FROM_ANY = (str, int, float, bool, type(None), list, dict)
+
+
+def same_plain_data(given: object, back: object) -> bool:
+    # Marshal compares whole trees of built-in types, type by type, at the speed of C. Version 2 writes no
+    # back-references, so equal data gives equal bytes. It says no more than "surely alike": the rest is compared below.
+    try:
+        return marshal.dumps(given, 2) == marshal.dumps(back, 2)  # type: ignore[arg-type]
+    except ValueError:
+        return False
+
+
+def _compare(given: object, back: object, path: str) -> Loss | None:
+    kind = type(given)
+    if kind is not type(back):
+        if kind is int and type(back) is float and given == back:
+            return None
+        if kind is tuple and type(back) is list:
+            return _compare_items(given, back, path)  # type: ignore[arg-type]
+        return Loss(path, given, back)
+    match given:
+        case list() | tuple():
+            return _compare_items(given, back, path)  # type: ignore[arg-type]
+        case dict():
+            return _compare_dicts(given, back, path)  # type: ignore[arg-type]
+        case set() | frozenset():
+            return _compare_sets(given, back, path)  # type: ignore[arg-type]
+        case Decimal():
+            # As text: NaN equals nothing, a signalling NaN cannot even be compared, and 1.0 is not 1.00.
+            same = str(given) == str(back)
+        case datetime():
+            same = _same_datetime(given, back)  # type: ignore[arg-type]
+        case time():
+            same = given == back and given.utcoffset() == back.utcoffset() and given.fold == back.fold  # type: ignore[attr-defined]
+        case _ if names := fields_of(kind):
+            return _compare_fields(given, back, names, path)
+        case _:
+            same = _equal(given, back)
+    return None if same else Loss(path, given, back)
+
+
+def _compare_items(given: list[object] | tuple[object, ...], back: list[object] | tuple[object, ...], path: str) -> Loss | None:
+    if len(given) != len(back):
+        return Loss(path, given, back)
+    for index, (one, other) in enumerate(zip(given, back, strict=True)):
+        if loss := find_loss(one, other, f"{path}[{index}]"):
+            return loss
+    return None
+
+
+def _compare_dicts(given: dict[object, object], back: dict[object, object], path: str) -> Loss | None:
+    if len(given) != len(back):
+        return Loss(path, given, back)
+    for (key, one), (other_key, other) in zip(given.items(), back.items(), strict=True):
+        if find_loss(key, other_key, path):
+            return Loss(path, given, back)
+        if loss := find_loss(one, other, f"{path}[{brief(key)}]"):
+            return loss
+    return None
+
+
+def _compare_sets(given: set[object] | frozenset[object], back: set[object] | frozenset[object], path: str) -> Loss | None:
+    if len(given) != len(back):
+        return Loss(path, given, back)
+    twins = {item: item for item in back}
+    for item in given:
+        if item not in twins:
+            return Loss(path, given, back)
+        if loss := find_loss(item, twins[item], f"{path}[{brief(item)}]"):
+            return loss
+    return None
+
+
+def _compare_fields(given: object, back: object, names: tuple[str, ...], path: str) -> Loss | None:
+    for name in names:
+        if loss := find_loss(getattr(given, name, None), getattr(back, name, None), f"{path}.{name}"):
+            return loss
+    return None
+
+
+def _same_datetime(given: datetime, back: datetime) -> bool:
+    # Not by `==`: a moment within a repeated hour equals no moment of another zone, not even itself with a fixed offset.
+    if given.tzinfo is None:
+        return given == back and given.fold == back.fold
+    return given.utcoffset() == back.utcoffset() and given.replace(tzinfo=None) == back.replace(tzinfo=None)
+
+
+def _equal(given: object, back: object) -> bool:
+    try:
+        return bool(given == back)
+    except Exception:  # noqa: BLE001 - a value's own `==` may raise anything; what cannot be compared is not known to be alike
+        return False

@@ -1,0 +1,56 @@
+"""Arguments of a task that is known by its name alone: the code that runs it, and its annotations, are elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from rota.codec.exact import same_plain_data
+from rota.codec.wire import parts, refusal, weigh, write
+from rota.errors import ArgumentsError
+
+
+def encode_untyped(args: tuple[Any, ...], kwargs: Mapping[str, Any], limit: int) -> str:
+    """Write a call of a task whose code is not here: arguments by position under `*`, the others by name.
+
+    Dates, UUIDs, Decimals, enums, sets, dataclasses and whatever else has one standard form in JSON is written in it: the
+    annotations of the task give it back where it runs, and refuse there what does not fit. What has no such form is refused
+    here with an `ArgumentsError` naming its path.
+
+    >>> encode_untyped((1, 2), {"lang": "de"}, limit=1_000)
+    '{"*":[1,2],"lang":"de"}'
+    """
+    if "*" in kwargs:
+        raise ArgumentsError("'*' cannot be an argument's name, it stands for those without one: rename it")
+    call = {"*": args, **kwargs} if args else kwargs
+    try:
+        payload = write(call)
+    except Exception as error:
+        for path, value in _named(args, kwargs):
+            try:
+                write(value)
+            except Exception as inner:  # noqa: BLE001 - a value's own code may raise anything
+                raise refusal(value, path, inner) from error
+        raise ArgumentsError(f"the arguments cannot be stored: {error}") from error
+    weigh(payload, limit, "this job")
+    if not same_plain_data(call, _decode(payload)):
+        for path, value in _named(args, kwargs):
+            _refuse_endless(value, path)
+    return payload.decode()
+
+
+_decode = msgspec.json.Decoder().decode
+
+
+def _named(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [(f"argument {index}", value) for index, value in enumerate(args, 1)] + list(kwargs.items())
+
+
+def _refuse_endless(value: object, path: str) -> None:
+    if isinstance(value, float) and not isfinite(value):
+        raise ArgumentsError(f"{path} is {value}, which JSON cannot hold: pass None or a string")
+    for step, part in parts(value):
+        _refuse_endless(part, path + step)
