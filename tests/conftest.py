@@ -1,0 +1,133 @@
+"""What every test may ask for: a real server, a fresh store of each kind, and nothing left over afterwards."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rota.stores import open_store
+from rota.stores.base import Store
+
+if TYPE_CHECKING:
+    from servers import PostgresServer
+
+STORES = ("sqlite", "memory", "postgres")
+PATIENCE = 10.0
+"""How many seconds something that was closed may take to be gone."""
+
+_servers: list[PostgresServer] = []
+"""The server of this process, once a test has asked for it."""
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One server a process, so that workers of pytest-xdist do not disturb each other; it starts in half a second."""
+    from servers import PostgresServer
+
+    server = PostgresServer()
+    try:
+        server.start()
+        _servers.append(server)
+        yield server
+    finally:
+        _servers.clear()
+        server.close()
+
+
+@pytest.fixture(params=STORES)
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty store of each kind."""
+    with fresh_url(request.param, request, tmp_path) as url:
+        yield url
+
+
+@contextmanager
+def fresh_url(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    """The URL of an empty store of this kind, which is gone afterwards."""
+    match kind:
+        case "sqlite":
+            yield f"sqlite:///{folder / 'jobs.db'}"
+        case "memory":
+            yield "memory://"
+        case "postgres":
+            server: PostgresServer = request.getfixturevalue("postgres_server")
+            with server.schema() as url:
+                yield url
+        case _:
+            raise ValueError(f"no store is called {kind!r}")
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    store = open_store(store_url)
+    store.open()
+    yield store
+    store.close()
+
+
+# -- nothing is left over -----------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def no_leaks() -> Iterator[None]:
+    """Fail a test that leaves a thread of Rota's, an open database file or a connection behind.
+
+    It comes first and so ends last, when the test's own fixtures have closed what they opened.
+    """
+    threads, files, clients = _threads(), _files(), _clients()
+    yield
+    left = [
+        *(f"the thread {thread.name!r}" for thread in _gone_soon(threads)),
+        *(f"the open file {path}" for path in sorted(_files().values()) if path not in files.values()),
+        *(f"the connection {said!r}" for said in _disconnected_soon(clients)),
+    ]
+    if left:
+        pytest.fail("this test left behind " + ", ".join(left), pytrace=False)
+
+
+def _threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("rota")}
+
+
+def _gone_soon(before: set[threading.Thread]) -> list[threading.Thread]:
+    """The new threads that do not end although the test did."""
+    end = monotonic() + PATIENCE
+    new = _threads() - before
+    for thread in new:
+        thread.join(max(0.0, end - monotonic()))
+    return [thread for thread in new if thread.is_alive()]
+
+
+def _files() -> dict[str, str]:
+    """The SQLite files that this process holds open, by descriptor, where the system tells."""
+    held = {}
+    folder = Path("/proc/self/fd")
+    for descriptor in folder.iterdir() if folder.exists() else ():
+        try:
+            path = str(descriptor.readlink())
+        except FileNotFoundError:  # the descriptor that listed this folder
+            continue
+        if ".db" in Path(path).suffix or path.endswith(("-wal", "-shm", "-journal")):
+            held[descriptor.name] = path
+    return held
+
+
+def _clients() -> dict[int, str]:
+    return _servers[0].backends() if _servers and _servers[0].running else {}
+
+
+def _disconnected_soon(before: dict[int, str]) -> list[str]:
+    """What clients that are still connected did last. The server notices a closed connection a moment later."""
+    end = monotonic() + PATIENCE
+    pause = threading.Event()
+    while True:
+        left = [said for pid, said in _clients().items() if pid not in before]
+        if not left or monotonic() > end:
+            return left
+        pause.wait(0.01)

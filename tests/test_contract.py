@@ -1,0 +1,7 @@
+"""Every store keeps the contract. The fixture `store` brings them one by one."""
+
+from rota.testing.contract import StoreContract
+
+
+class TestStores(StoreContract):
+    pass
