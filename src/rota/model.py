@@ -70,9 +70,10 @@ MOVES: Mapping[Move, Mapping[State, frozenset[State]]] = {
     Move.CLAIM: {State.QUEUED: frozenset({State.RUNNING}), State.HELD: frozenset({State.RUNNING})},
     Move.SUCCEED: {State.RUNNING: frozenset({State.SUCCEEDED})},
     Move.FAIL: {State.RUNNING: frozenset({State.FAILED})},
-    Move.AGAIN: {State.RUNNING: frozenset({State.SCHEDULED, State.QUEUED})},
-    Move.RELEASE: {State.RUNNING: frozenset({State.SCHEDULED, State.QUEUED})},
-    Move.SNOOZE: {State.RUNNING: frozenset({State.SCHEDULED, State.QUEUED})},
+    # A job that someone asked to cancel does not wait again.
+    Move.AGAIN: {State.RUNNING: frozenset({State.SCHEDULED, State.QUEUED, State.CANCELLED})},
+    Move.RELEASE: {State.RUNNING: frozenset({State.SCHEDULED, State.QUEUED, State.CANCELLED})},
+    Move.SNOOZE: {State.RUNNING: frozenset({State.SCHEDULED, State.QUEUED, State.CANCELLED})},
     Move.LOSE: {State.RUNNING: frozenset({State.QUEUED, State.FAILED, State.CANCELLED})},
     # Cancelling a running job only asks its worker to stop; the worker then reports the cancellation.
     Move.CANCEL: {state: frozenset({State.CANCELLED}) for state in _WAITING}

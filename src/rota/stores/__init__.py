@@ -1,0 +1,48 @@
+"""Where jobs are kept. `open_store` finds the store for a URL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from urllib.parse import urlsplit
+
+from rota.errors import ConfigError
+from rota.stores.base import Listener, Store
+
+__all__ = ["Listener", "Store", "open_store"]
+
+_BUILT_IN = {
+    "sqlite": "rota.stores.sqlite:open_sqlite",
+    "memory": "rota.stores.sqlite:open_memory",
+    "postgresql": "rota.stores.postgres:open_postgres",
+    "postgres": "rota.stores.postgres:open_postgres",
+}
+
+
+def open_store(url: str, **options: object) -> Store:
+    """The store that a URL names, not yet connected; the scheme chooses among the entry points `rota.stores`.
+
+    Raises `ConfigError` when the scheme, the URL or an option is not known, `DriverMissing` when the driver is not installed.
+    """
+    scheme = urlsplit(url).scheme
+    opener = _opener(scheme, url)
+    try:
+        return opener(url, **options)
+    except TypeError as error:
+        raise ConfigError(f"the store {scheme}:// does not take these options ({', '.join(options)}): {error}") from error
+
+
+def _opener(scheme: str, url: str) -> Callable[..., Store]:
+    if scheme in _BUILT_IN:
+        module, _, name = _BUILT_IN[scheme].partition(":")
+        opener: Callable[..., Store] = getattr(import_module(module), name)
+        return opener
+    # Imported here: it takes longer than all the rest, and the stores that come with Rota need no search.
+    from importlib.metadata import entry_points
+
+    others = entry_points(group="rota.stores")
+    if scheme in others.names:
+        found: Callable[..., Store] = others[scheme].load()
+        return found
+    known = ", ".join(f"{name}://" for name in sorted({*_BUILT_IN, *others.names}))
+    raise ConfigError(f"no store is known for {scheme or url!r}: the URL starts with one of {known}")

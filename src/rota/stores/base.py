@@ -3,7 +3,8 @@
 A store makes each operation one atomic step. It never sleeps, never retries and decides nothing that a rule can decide.
 Every operation takes `now`: `None` means the store's own clock, a number replaces it.
 Any thread may call any operation; a store that finds itself in a forked child opens anew.
-An unreachable, full or locked store raises `StoreUnavailable`; nothing was changed then, except that the reply to a commit may have been lost.
+An unreachable, full or locked store raises `StoreUnavailable`; nothing was changed then, except that the reply to a commit
+may have been lost.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ class Store(Protocol):
 
         A job whose task and key an unfinished job already has is not added; its answer names that job, `existed` set. So do
         later ones of the same batch. A job whose id is already known, finished or not, is left as it is and answered as new,
-        so an insert whose reply was lost may be sent again. Memory is bounded: a long iterable is read in chunks within one transaction.
+        so an insert whose reply was lost may be sent again. Memory is bounded: a long iterable is read in chunks within one
+        transaction.
         """
         ...
 
@@ -114,7 +116,10 @@ class Store(Protocol):
         ...
 
     def rest(self, worker: str, asleep: bool) -> None:
-        """Say that the worker is about to sleep, so that inserts ring it, or that it is awake. It looks once more afterwards."""
+        """Say that the worker is about to sleep, so that inserts ring it, or that it is awake.
+
+        It looks at the queue once more before it sleeps.
+        """
         ...
 
     def workers(self) -> list[WorkerRow]:
@@ -125,7 +130,8 @@ class Store(Protocol):
         """Take back up to `limit` jobs of workers whose lease ran out, and forget workers that hold none any more.
 
         While attempts remain a job is queued again at once, else it fails (kind `lost`, reason "worker lost: …");
-        one that someone asked to cancel is cancelled. The attempt counts. Fenced against a worker that returns: it finds itself forgotten.
+        one that someone asked to cancel is cancelled. The attempt counts. Fenced against a worker that returns: it finds
+        itself forgotten.
         """
         ...
 
@@ -142,17 +148,18 @@ class Store(Protocol):
     def finish(self, worker: str, ends: Sequence[Ended], ask: Ask | None = None, now: Micros | None = None) -> Turn:
         """Write what became of these attempts and, in the same round trip, claim for `ask`.
 
-        Fenced by worker, id and claim: an attempt that was taken over changes nothing and is not among the counted. Outcomes and
-        claims are one transaction. A wait of zero queues the job at once, else it is scheduled. Durable on return.
+        Fenced by worker, id and claim: an attempt that was taken over changes nothing and is not among the counted. Outcomes
+        and claims are one transaction. A wait of zero queues the job at once, else it is scheduled; a job that someone asked to
+        cancel is cancelled instead. Durable on return.
         """
         ...
 
     def promote(self, limit: int, now: Micros | None = None) -> Promoted:
-        """Queue up to `limit` scheduled jobs whose time has come, the earliest first, ring sleepers, and say when the next is due."""
+        """Queue up to `limit` scheduled jobs whose time has come, the earliest first, and ring sleepers."""
         ...
 
     def queues(self) -> list[str]:
-        """The names of the queues that unfinished jobs wait under, found without reading every job."""
+        """The names of the queues that have queued jobs, found without reading every job."""
         ...
 
     def listen(self) -> Listener:

@@ -1,0 +1,62 @@
+"""What `SqlStore` needs of a database: named queries run in transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from rota.clock import Micros
+from rota.model import Inserted, NewJob, Vitals
+from rota.stores.base import Listener
+
+T = TypeVar("T")
+
+Params = Mapping[str, object]
+"""A query's named parameters. A list is one parameter; `now` may be `None`, for the database's own clock."""
+
+Row = Sequence[Any]
+
+Run = Callable[[str, Params], list[Row]]
+"""Runs the query of this name inside the transaction that it was given for."""
+
+Call = tuple[str, Params]
+
+
+class Database(Protocol):
+    """A database that runs the named queries. Its errors are `StoreError`s; any thread may call it."""
+
+    url: str
+    looks_first: bool
+    """Whether a read that finds nothing to do spares the others a lock."""
+
+    def open(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def twin(self) -> Database: ...
+
+    def migrate(self) -> list[str]: ...
+
+    def read(self, query: str, params: Params) -> list[Row]:
+        """Run one query that changes nothing."""
+        ...
+
+    def send(self, calls: Sequence[Call], durable: bool = True) -> list[list[Row]]:
+        """Run these as one transaction in one round trip. Not `durable`: a power cut may undo it, never half of it."""
+        ...
+
+    def work(self, do: Callable[[Run], T]) -> T:
+        """Run `do` in a transaction. It may be run anew when the database asks for that, so it changes nothing else."""
+        ...
+
+    def insert(self, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]: ...
+
+    def rest(self, worker: str, asleep: bool) -> None: ...
+
+    def sleepers(self) -> frozenset[str]:
+        """Workers of this process that sleep, where the database itself need not know."""
+        ...
+
+    def listen(self) -> Listener: ...
+
+    def vitals(self) -> Vitals: ...

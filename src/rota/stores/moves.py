@@ -1,0 +1,119 @@
+"""What moves jobs outside the hot path, inside a transaction: reaping, leaving, and changes asked for by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rota.clock import Micros
+from rota.model import FINAL, MOVES, Changed, Lost, Move, State
+from rota.stores.database import Row, Run
+
+_ALL = 2**31 - 1
+
+
+def reap(run: Run, limit: int, now: Micros | None) -> list[Lost]:
+    """Take back up to `limit` jobs of dead workers.
+
+    The workers' rows are locked before their jobs are looked for, so no claim of theirs can come in between.
+    """
+    names: dict[str, str] = {worker: name for worker, name in run("dead", {"now": now})}  # noqa: C416 (rows are no pairs to mypy)
+    if not names:
+        return []
+    held = run("held_by", {"workers": list(names), "limit": limit})
+    lost = [_lost(*row) for row in held]
+    for state in (State.QUEUED, State.FAILED, State.CANCELLED):
+        for worker, name in names.items():
+            ids = [job.id for job in lost if job.state is state and job.worker == worker]
+            if ids:
+                _lose(run, state, ids, f"worker lost: the lease of {name} ({worker}) ran out", now)
+    if any(job.state is State.QUEUED for job in lost):
+        run("ring", {})
+    if len(held) < limit:
+        run("forget_all", {"workers": list(names)})
+    return lost
+
+
+def leave(run: Run, worker: str, now: Micros | None) -> None:
+    """Forget a worker first, so that it can claim no more, then hand back what it holds."""
+    run("forget", {"worker": worker})
+    held = run("held_by", {"workers": [worker], "limit": _ALL})
+    cancelled = [row[0] for row in held if row[-1]]
+    back = [row[0] for row in held if not row[-1]]
+    if cancelled:
+        _end(run, cancelled, State.CANCELLED, "cancelled", "cancelled while running", now)
+    if back:
+        reason = "its worker left before it was done"
+        run("note", {"ids": back, "outcome": "released", "type": None, "message": reason, "now": now})
+        run("requeue", {"ids": back, "excuse": 1, "reason": reason})
+        run("ring", {})
+
+
+def change(run: Run, move: Move, ids: Sequence[str], now: Micros | None) -> dict[str, Changed]:
+    """Move the jobs that may be moved and say what became of each."""
+    before = _look(run, list(dict.fromkeys(ids)))
+    after: dict[str, State | None] = dict(before)
+    able = [job for job, state in before.items() if state in MOVES[move]]
+    waiting = [job for job in able if not before[job].final and before[job] is not State.RUNNING]
+    running = [job for job in able if before[job] is State.RUNNING]
+    finished = [job for job in able if before[job].final]
+    match move:
+        case Move.CANCEL:
+            if waiting:
+                run("conclude", {"ids": waiting, "state": "cancelled", "reason": "cancelled", "now": now})
+                after |= dict.fromkeys(waiting, State.CANCELLED)
+            if running:
+                run("ask_cancel", {"ids": running})
+        case Move.RETRY:
+            moved = waiting.copy()
+            if waiting:
+                run("retry_waiting", {"ids": waiting, "now": now})
+            if finished:
+                moved += [row[0] for row in run("retry_finished", {"ids": finished, "now": now})]
+            if moved:
+                run("ring", {})
+            after |= dict.fromkeys(moved, State.QUEUED)
+        case Move.DELETE:
+            if waiting:
+                run("delete_waiting", {"ids": waiting})
+            if finished:
+                run("delete_finished", {"ids": finished})
+            if able:
+                run("delete_attempts", {"ids": able})
+            after |= dict.fromkeys(able, None)
+        case _:
+            raise ValueError(f"{move} is not a change that anyone may ask for: it is cancel, retry or delete")
+    return {job: Changed(job, before.get(job), after.get(job)) for job in ids}
+
+
+def _lost(job: str, task: str, queue: str, attempt: int, worker: str, max_attempts: int, cancelling: bool) -> Lost:
+    state = State.CANCELLED if cancelling else State.QUEUED if attempt < max_attempts else State.FAILED
+    return Lost(job, task, queue, attempt, worker, state)
+
+
+def _lose(run: Run, state: State, ids: list[str], reason: str, now: Micros | None) -> None:
+    if state in FINAL:
+        _end(run, ids, state, "lost", reason, now)
+    else:
+        run("note", {"ids": ids, "outcome": "lost", "type": "WorkerLost", "message": reason, "now": now})
+        run("requeue", {"ids": ids, "excuse": 0, "reason": reason})
+
+
+def _end(run: Run, ids: list[str], state: State, outcome: str, reason: str, now: Micros | None) -> None:
+    kind = "WorkerLost" if outcome == "lost" else None
+    run("note", {"ids": ids, "outcome": outcome, "type": kind, "message": reason, "now": now})
+    run("conclude", {"ids": ids, "state": state.value, "reason": reason, "now": now})
+
+
+def _look(run: Run, ids: list[str]) -> dict[str, State]:
+    """The states of these jobs, locked.
+
+    A job may pass between the tables while they are read one after the other; a second look at the first finds it.
+    """
+    found: list[Row] = run("look_live", {"ids": ids})
+    seen = {job for job, _ in found}
+    if rest := [job for job in ids if job not in seen]:
+        found = [*found, *run("look_finished", {"ids": rest})]
+        seen = {job for job, _ in found}
+    if rest := [job for job in ids if job not in seen]:
+        found = [*found, *run("look_live", {"ids": rest})]
+    return {job: State(state) for job, state in found}

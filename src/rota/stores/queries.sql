@@ -1,0 +1,253 @@
+-- The queries that every database runs as they stand.
+--
+-- `:name` is a parameter, `:now` the store's clock or the moment given in its place, and `in :names` tests against a list
+-- that is one parameter. A job that is not finished is a row of rota_jobs, and runs when it has a worker; a finished job
+-- is a row of rota_history.
+
+-- name: version
+-- The newest migration that ran.
+select max(version) from rota_migrations
+
+-- name: record_migration
+-- Note that a migration ran.
+insert into rota_migrations (version, name, applied_at) values (:version, :name, :now)
+
+-- name: declare
+-- Remember a task's defaults; write nothing when they are as they were.
+insert into rota_tasks (name, queue, priority, max_attempts) values (:name, :queue, :priority, :max_attempts)
+on conflict (name) do update
+set queue = excluded.queue, priority = excluded.priority, max_attempts = excluded.max_attempts
+where rota_tasks.queue <> excluded.queue
+   or rota_tasks.priority <> excluded.priority
+   or rota_tasks.max_attempts <> excluded.max_attempts
+
+-- name: declared
+-- A task's defaults.
+select name, queue, priority, max_attempts from rota_tasks where name = :name
+
+-- name: join
+-- Make a worker known; nothing is added when its id is not new.
+insert into rota_workers (id, name, host, pid, queues, tasks, concurrency, lease, version, started_at, lease_until)
+values (:id, :name, :host, :pid, :queues, :tasks, :concurrency, :lease, :version, :now, :now + :lease)
+on conflict do nothing
+returning id
+
+-- name: workers
+-- Every known worker, oldest first.
+select id, name, host, pid, queues, tasks, concurrency, lease, version, started_at, lease_until, asleep
+from rota_workers
+order by started_at, id
+
+-- name: beat
+-- Renew a worker's lease, if it is still known.
+update rota_workers set lease_until = :now + lease where id = :worker returning id
+
+-- name: reported
+-- What became of the jobs that a worker reports as running.
+select id, claim, cancelling from rota_jobs where id in :ids and worker = :worker
+
+-- name: forget
+-- Forget a worker.
+delete from rota_workers where id = :worker
+
+-- name: forget_all
+-- Forget these workers.
+delete from rota_workers where id in :workers
+
+-- name: next_lease
+-- When the next lease runs out.
+select min(lease_until), :now from rota_workers
+
+-- name: dead
+-- The workers whose lease ran out.
+select id, name from rota_workers where lease_until < :now order by id
+
+-- name: held_by
+-- Up to so many jobs that these workers hold. This reads every unfinished job: no index may know the worker, for a claim
+-- would have to write it, and workers seldom die.
+select id, task, queue, claim - excused, worker, max_attempts, cancelling
+from rota_jobs
+where worker in :workers
+order by id
+limit :limit
+
+-- name: note
+-- Remember how the attempts that these jobs are in ended.
+insert into rota_attempts (job, claim, attempt, worker, ended_at, outcome, took, error_type, error_message, error_trace)
+select id, claim, claim - excused, worker, :now, :outcome, :now - claimed_at, :type, :message, ''
+from rota_jobs
+where id in :ids
+
+-- name: requeue
+-- Queue these running jobs again; the attempt counts unless it is excused.
+update rota_jobs
+set state = 'queued', worker = null, claimed_at = null, excused = excused + :excuse, reason = :reason
+where id in :ids
+
+-- name: next_due
+-- When the next scheduled job is due.
+select min(due), :now from rota_jobs where state = 'scheduled'
+
+-- name: queues
+-- The queues that have queued jobs, found by hopping from name to name along the index.
+with recursive hop (name) as (
+    select (select min(queue) from rota_jobs where state = 'queued')
+    union all
+    select (select min(queue) from rota_jobs where state = 'queued' and queue > hop.name) from hop where hop.name is not null
+)
+select name from hop where name is not null
+
+-- name: get
+-- All that is known of these jobs.
+select id, task, queue, case when worker is null then state else 'running' end, priority, due, created_at, claim, excused,
+       max_attempts, args, key, worker, claimed_at, cast(null as bigint), cast(null as bigint), cast(null as text), reason,
+       progress, cancelling
+from rota_jobs
+where id in :ids
+union all
+select id, task, queue, state, priority, due, created_at, claim, excused,
+       max_attempts, args, key, worker, claimed_at, finished_at, took, result, reason,
+       progress, false
+from rota_history
+where id in :ids
+
+-- name: attempts
+-- The attempts of a job that did not succeed, oldest first.
+select claim, attempt, worker, ended_at, outcome, took, error_type, error_message, error_trace
+from rota_attempts
+where job = :job
+order by claim
+
+-- name: find
+-- The newest jobs of a kind. Each half reads its table backwards along the ids; a half that cannot match is not read.
+select * from (
+    select * from (
+        select id, task, queue, case when worker is null then state else 'running' end as state, priority, due, created_at,
+               claim, excused, max_attempts, args, key, worker, claimed_at, cast(null as bigint) as finished_at,
+               cast(null as bigint) as took, cast(null as text) as result, reason, progress, cancelling
+        from rota_jobs
+        where :among_live
+          and case when worker is null then state else 'running' end in :states
+          and (cast(:before as text) is null or id < :before)
+          and (cast(:queue as text) is null or queue = :queue)
+          and (cast(:task as text) is null or task = :task)
+          and (cast(:key as text) is null or key = :key)
+          and (cast(:worker as text) is null or worker = :worker)
+        order by id desc
+        limit :limit
+    ) as live
+    union all
+    select * from (
+        select id, task, queue, state, priority, due, created_at,
+               claim, excused, max_attempts, args, key, worker, claimed_at, finished_at,
+               took, result, reason, progress, false as cancelling
+        from rota_history
+        where :among_finished
+          and state in :states
+          and (cast(:before as text) is null or id < :before)
+          and (cast(:queue as text) is null or queue = :queue)
+          and (cast(:task as text) is null or task = :task)
+          and (cast(:key as text) is null or key = :key)
+          and (cast(:worker as text) is null or worker = :worker)
+        order by id desc
+        limit :limit
+    ) as finished
+) as either
+order by id desc
+limit :limit
+
+-- name: find_failed
+-- The newest failed jobs, along an index of their own.
+select id, task, queue, state, priority, due, created_at,
+       claim, excused, max_attempts, args, key, worker, claimed_at, finished_at,
+       took, result, reason, progress, false
+from rota_history
+where state = 'failed'
+  and (cast(:before as text) is null or id < :before)
+  and (cast(:queue as text) is null or queue = :queue)
+  and (cast(:task as text) is null or task = :task)
+  and (cast(:key as text) is null or key = :key)
+  and (cast(:worker as text) is null or worker = :worker)
+order by id desc
+limit :limit
+
+-- name: find_key
+-- The newest jobs with a key, along the indexes of the keys.
+select * from (
+    select id, task, queue, case when worker is null then state else 'running' end as state, priority, due, created_at,
+           claim, excused, max_attempts, args, key, worker, claimed_at, cast(null as bigint) as finished_at,
+           cast(null as bigint) as took, cast(null as text) as result, reason, progress, cancelling
+    from rota_jobs
+    where key = :key
+    union all
+    select id, task, queue, state, priority, due, created_at,
+           claim, excused, max_attempts, args, key, worker, claimed_at, finished_at,
+           took, result, reason, progress, false
+    from rota_history
+    where key = :key
+) as either
+where state in :states
+  and (cast(:before as text) is null or id < :before)
+  and (cast(:queue as text) is null or queue = :queue)
+  and (cast(:task as text) is null or task = :task)
+  and (cast(:worker as text) is null or worker = :worker)
+order by id desc
+limit :limit
+
+-- name: counts
+-- How many jobs there are by queue, task and state, and since when the oldest of them is due.
+select queue, task, case when worker is null then state else 'running' end, count(*), min(due)
+from rota_jobs
+group by 1, 2, 3
+union all
+select queue, task, state, count(*), min(due)
+from rota_history
+group by 1, 2, 3
+
+-- name: look_live
+-- The states of those of these jobs that are not finished, kept as they are until the transaction ends.
+select id, case when worker is null then state else 'running' end from rota_jobs where id in :ids order by id
+
+-- name: look_finished
+-- The states of those of these jobs that are finished.
+select id, state from rota_history where id in :ids order by id
+
+-- name: ask_cancel
+-- Ask the workers of these running jobs to stop them.
+update rota_jobs set cancelling = true where id in :ids
+
+-- name: retry_waiting
+-- Let these waiting jobs run now, with all their attempts before them. One that was due keeps its place.
+update rota_jobs
+set state = 'queued', excused = claim, due = case when state = 'queued' and due < :now then due else :now end
+where id in :ids
+
+-- name: delete_waiting
+-- Delete these unfinished jobs.
+delete from rota_jobs where id in :ids
+
+-- name: delete_finished
+-- Delete these finished jobs.
+delete from rota_history where id in :ids
+
+-- name: delete_attempts
+-- Delete what is remembered of these jobs' attempts.
+delete from rota_attempts where job in :ids
+
+-- name: old
+-- Jobs in a final state that ended before a moment.
+select id from rota_history where state = :state and finished_at < :now - :age limit :limit
+
+-- name: prunable
+-- How many jobs in a final state ended before a moment.
+select count(*) from rota_history where state = :state and finished_at < :now - :age
+
+-- name: known
+-- Those of these ids that the store knows.
+select id from rota_jobs where id in :ids
+union all
+select id from rota_history where id in :ids
+
+-- name: holder
+-- The unfinished job of a task that has this key.
+select id from rota_jobs where key = :key and task = :task

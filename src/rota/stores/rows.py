@@ -1,0 +1,140 @@
+"""How records become the parameters of the named queries, and rows become records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+import msgspec
+
+from rota.clock import Micros
+from rota.model import (
+    Again,
+    Ask,
+    AttemptRow,
+    Cancelled,
+    Claimed,
+    Count,
+    Ended,
+    Failed,
+    Failure,
+    JobRow,
+    NewJob,
+    Released,
+    Report,
+    Snoozed,
+    State,
+    Succeeded,
+    WorkerRow,
+)
+from rota.stores.database import Call, Params, Row
+
+_encode = msgspec.json.Encoder().encode
+
+
+def jobs_json(jobs: Iterable[NewJob]) -> str:
+    """Jobs as the one parameter of an insert: the fields of `NewJob` in their order."""
+    return as_json([msgspec.structs.astuple(job) for job in jobs])
+
+
+def claim_call(ask: Ask, now: Micros | None) -> Call:
+    return "claim", {"worker": ask.worker, "queues": list(dict.fromkeys(ask.queues)), "limit": ask.limit, "now": now}
+
+
+def claimed(rows: Iterable[Row]) -> list[Claimed]:
+    """The claimed jobs in the order in which they are to start."""
+    jobs = [Claimed(*row) for row in rows]
+    jobs.sort(key=lambda job: (-job.priority, job.due, job.id))
+    return jobs
+
+
+def end_calls(worker: str, ends: Sequence[Ended], now: Micros | None) -> list[Call]:
+    """The queries that write these outcomes; each answers the ids of the attempts that still counted."""
+    succeed: dict[str, object] = {}
+    fail: dict[str, object] = {}
+    drop: dict[str, object] = {}
+    back: dict[str, object] = {}
+    for end in ends:
+        match end.outcome:
+            case Succeeded(result) if end.keep:
+                succeed[end.id] = (end.claim, end.took, result)
+            case Failed(failure) if end.keep:
+                fail[end.id] = (end.claim, end.took, "failed", reason_of(failure), "failed", *_parts(failure))
+            case Cancelled(reason) if end.keep:
+                fail[end.id] = (end.claim, end.took, "cancelled", reason, "cancelled", None, reason, None)
+            case Succeeded() | Failed() | Cancelled():
+                drop[end.id] = (end.claim,)
+            case Again(failure, wait):
+                back[end.id] = (end.claim, end.took, wait, reason_of(failure), "again", *_parts(failure), 0)
+            case Snoozed(wait):
+                back[end.id] = (end.claim, end.took, wait, None, "snoozed", None, None, None, 1)
+            case Released(reason, wait):
+                back[end.id] = (end.claim, end.took, wait, reason, "released", None, reason, None, 1)
+            case never:
+                assert_never(never)
+    written = (("succeed", succeed), ("fail", fail), ("drop", drop), ("put_back", back))
+    return [(query, _batch(worker, which, now)) for query, which in written if which]
+
+
+def report_params(worker: str, running: Iterable[Report]) -> Params:
+    """The progress that running jobs report, by id."""
+    said = {report.id: (report.claim, report.progress) for report in running if report.progress is not None}
+    return {"worker": worker, "ids": list(said), "reports": as_json(said)}
+
+
+def reason_of(failure: Failure) -> str:
+    """A failure in one line, as a job's reason."""
+    return f"{failure.type}: {failure.message}" if failure.type else failure.message
+
+
+def job(row: Row) -> JobRow:
+    fields = list(row)
+    fields[3], fields[-1] = State(row[3]), bool(row[-1])
+    return JobRow(*fields)
+
+
+def attempt(row: Row) -> AttemptRow:
+    """An attempt. Without an error of its own it has a failure only where a reason was given."""
+    *fields, kind, message, trace = row
+    fields.append(None if message is None else Failure(kind or "", message, trace or ""))
+    return AttemptRow(*fields)
+
+
+def worker_params(worker: WorkerRow, now: Micros | None) -> Params:
+    return {
+        "id": worker.id,
+        "name": worker.name,
+        "host": worker.host,
+        "pid": worker.pid,
+        "queues": None if worker.queues is None else as_json(worker.queues),
+        "tasks": as_json(worker.tasks),
+        "concurrency": worker.concurrency,
+        "lease": worker.lease,
+        "version": worker.version,
+        "now": now,
+    }
+
+
+def worker(row: Row) -> WorkerRow:
+    fields = list(row)
+    fields[4] = None if row[4] is None else msgspec.json.decode(row[4])
+    fields[5] = msgspec.json.decode(row[5])
+    fields[-1] = bool(row[-1])
+    return WorkerRow(*fields)
+
+
+def count(row: Row) -> Count:
+    queue, task, state, jobs, oldest = row
+    return Count(queue, task, State(state), jobs, oldest)
+
+
+def as_json(value: object) -> str:
+    return _encode(value).decode()
+
+
+def _batch(worker: str, ends: dict[str, object], now: Micros | None) -> Params:
+    return {"worker": worker, "ids": list(ends), "ends": as_json(ends), "now": now}
+
+
+def _parts(failure: Failure) -> tuple[str, str, str]:
+    return failure.type, failure.message, failure.trace

@@ -1,0 +1,220 @@
+"""The store over a SQL database: each operation as named queries in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from rota.clock import Micros
+from rota.errors import StoreError
+from rota.model import (
+    FINAL,
+    Ask,
+    AttemptRow,
+    Changed,
+    Claimed,
+    Count,
+    Ended,
+    Filter,
+    Inserted,
+    JobRow,
+    Lost,
+    Move,
+    NewJob,
+    Promoted,
+    Pulse,
+    Reaped,
+    Report,
+    State,
+    TaskRow,
+    Turn,
+    Vitals,
+    WorkerRow,
+)
+from rota.stores import moves, rows
+from rota.stores.base import Listener
+from rota.stores.database import Call, Database, Run
+
+_TRANSACTIONS = frozenset({"transactions"})
+
+
+class SqlStore:
+    """A `Store` that keeps its jobs in a SQL database. `rota.stores.base` says what each operation promises."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.capabilities = _TRANSACTIONS
+        self.url = database.url
+
+    def open(self) -> None:
+        self._database.open()
+
+    def close(self) -> None:
+        self._database.close()
+
+    def twin(self) -> SqlStore:
+        return SqlStore(self._database.twin())
+
+    def migrate(self) -> list[str]:
+        return self._database.migrate()
+
+    # -- jobs come in ---------------------------------------------------------------------------
+
+    def insert(self, jobs: Iterable[NewJob], now: Micros | None = None) -> list[Inserted]:
+        return self._database.insert(jobs, now)
+
+    def declare(self, tasks: Sequence[TaskRow]) -> None:
+        calls: list[Call] = [
+            ("declare", {"name": task.name, "queue": task.queue, "priority": task.priority, "max_attempts": task.max_attempts})
+            for task in sorted(tasks, key=lambda task: task.name)  # one order for all, so that two declarers cannot deadlock
+        ]
+        if calls:
+            self._database.send(calls)
+
+    def declared(self, name: str) -> TaskRow | None:
+        found = self._database.read("declared", {"name": name})
+        return TaskRow(*found[0]) if found else None
+
+    # -- workers --------------------------------------------------------------------------------
+
+    def join(self, worker: WorkerRow, now: Micros | None = None) -> None:
+        [added] = self._database.send([("join", rows.worker_params(worker, now))], durable=False)
+        if not added:
+            raise StoreError(
+                f"a worker with the id {worker.id!r} is known already: each start of a worker needs an id of its own"
+            )
+
+    def leave(self, worker: str, now: Micros | None = None) -> None:
+        self._database.rest(worker, False)
+        self._database.work(lambda run: moves.leave(run, worker, now))
+
+    def beat(self, worker: str, running: Sequence[Report], now: Micros | None = None) -> Pulse:
+        calls: list[Call] = [("beat", {"worker": worker, "now": now})]
+        progress = rows.report_params(worker, running)
+        if progress["ids"]:
+            calls.append(("progress", progress))
+        if running:
+            calls.append(("reported", {"worker": worker, "ids": [report.id for report in running]}))
+        answers = self._database.send(calls, durable=False)
+        if not answers[0]:
+            return Pulse(alive=False, lost=frozenset(report.id for report in running))
+        held = {job: (claim, cancelling) for job, claim, cancelling in answers[-1]} if running else {}
+        ours = [report for report in running if report.id in held and held[report.id][0] == report.claim]
+        return Pulse(
+            alive=True,
+            lost=frozenset(report.id for report in running) - {report.id for report in ours},
+            cancelled=frozenset(report.id for report in ours if held[report.id][1]),
+        )
+
+    def rest(self, worker: str, asleep: bool) -> None:
+        self._database.rest(worker, asleep)
+
+    def workers(self) -> list[WorkerRow]:
+        asleep = self._database.sleepers()
+        known = [rows.worker(row) for row in self._database.read("workers", {})]
+        return [replace(worker, asleep=True) if worker.id in asleep else worker for worker in known]
+
+    def lost(self, limit: int, now: Micros | None = None) -> Reaped:
+        taken: list[Lost] = []
+        lease_until, present = self._database.read("next_lease", {"now": now})[0]
+        if lease_until is not None and lease_until < present:
+            taken = self._database.work(lambda run: moves.reap(run, limit, now))
+            lease_until, present = self._database.read("next_lease", {"now": now})[0]
+        return Reaped(taken, None if lease_until is None else max(0, lease_until - present))
+
+    # -- the hot path ---------------------------------------------------------------------------
+
+    def claim(self, ask: Ask, now: Micros | None = None) -> list[Claimed]:
+        if ask.limit <= 0 or not ask.queues or self._sure_of_nothing(ask):
+            return []
+        [found] = self._database.send([rows.claim_call(ask, now)], durable=False)
+        return rows.claimed(found)
+
+    def finish(self, worker: str, ends: Sequence[Ended], ask: Ask | None = None, now: Micros | None = None) -> Turn:
+        if not ends:
+            return Turn(frozenset(), [] if ask is None else self.claim(ask, now))
+        calls = rows.end_calls(worker, ends, now)
+        if any(query == "put_back" for query, _ in calls):
+            calls.append(("ring", {}))
+        if ask is not None and ask.limit > 0 and ask.queues:
+            *answers, found = self._database.send([*calls, rows.claim_call(ask, now)])
+        else:
+            answers, found = self._database.send(calls), []
+        counted = [row[0] for (query, _), answer in zip(calls, answers, strict=True) if query != "ring" for row in answer]
+        return Turn(frozenset(counted), rows.claimed(found))
+
+    def promote(self, limit: int, now: Micros | None = None) -> Promoted:
+        count = 0
+        due, present = self._database.read("next_due", {"now": now})[0]
+        if due is not None and due <= present:
+            [[[count]]] = self._database.send([("promote", {"limit": limit, "now": now})])
+            due, present = self._database.read("next_due", {"now": now})[0]
+        return Promoted(count, None if due is None else max(0, due - present))
+
+    def queues(self) -> list[str]:
+        return [name for (name,) in self._database.read("queues", {})]
+
+    def listen(self) -> Listener:
+        return self._database.listen()
+
+    # -- looking and changing -------------------------------------------------------------------
+
+    def get(self, ids: Sequence[str]) -> list[JobRow]:
+        return [rows.job(row) for row in self._database.read("get", {"ids": list(ids)})]
+
+    def attempts(self, id: str) -> list[AttemptRow]:
+        return [rows.attempt(row) for row in self._database.read("attempts", {"job": id})]
+
+    def find(self, which: Filter, limit: int, before: str | None = None) -> list[JobRow]:
+        states = which.states or tuple(State)
+        query = "find_key" if which.key is not None else "find_failed" if which.states == (State.FAILED,) else "find"
+        params = {
+            "states": [state.value for state in states],
+            "among_live": any(state not in FINAL for state in states),
+            "among_finished": any(state in FINAL for state in states),
+            "queue": which.queue,
+            "task": which.task,
+            "key": which.key,
+            "worker": which.worker,
+            "before": before,
+            "limit": limit,
+        }
+        return [rows.job(row) for row in self._database.read(query, params)]
+
+    def counts(self) -> list[Count]:
+        return [rows.count(row) for row in self._database.read("counts", {})]
+
+    def change(self, move: Move, ids: Sequence[str], now: Micros | None = None) -> list[Changed]:
+        if not ids:
+            return []
+        became = self._database.work(lambda run: moves.change(run, move, ids, now))
+        return [became[job] for job in ids]
+
+    def prune(self, ages: Mapping[State, Micros], limit: int, now: Micros | None = None) -> dict[State, int]:
+        def delete(run: Run) -> dict[State, int]:
+            deleted, left = dict.fromkeys(ages, 0), limit
+            for state, age in ages.items():
+                ids = [row[0] for row in run("old", {"state": state.value, "age": age, "limit": left, "now": now})]
+                if ids:
+                    run("delete_finished", {"ids": ids})
+                    run("delete_attempts", {"ids": ids})
+                deleted[state] = len(ids)
+                left -= len(ids)
+            return deleted
+
+        if not any(self.prunable(ages, now).values()):
+            return dict.fromkeys(ages, 0)
+        return self._database.work(delete)
+
+    def prunable(self, ages: Mapping[State, Micros], now: Micros | None = None) -> dict[State, int]:
+        return {
+            state: self._database.read("prunable", {"state": state.value, "age": age, "now": now})[0][0]
+            for state, age in ages.items()
+        }
+
+    def vitals(self) -> Vitals:
+        return self._database.vitals()
+
+    def _sure_of_nothing(self, ask: Ask) -> bool:
+        return self._database.looks_first and not self._database.read("peek", {"queues": list(ask.queues)})

@@ -1,0 +1,142 @@
+"""The store in a SQLite file, and the same store in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import unquote, urlsplit
+
+from rota.clock import Micros, machine_now
+from rota.errors import ConfigError
+from rota.model import Inserted, NewJob, Vitals
+from rota.stores import mounts, versions
+from rota.stores.adding import add
+from rota.stores.base import Listener
+from rota.stores.database import Call, Params, Row, Run
+from rota.stores.sql import SqlStore
+from rota.stores.sqlite_bell import CommitWatch, MemoryWatch
+from rota.stores.sqlite_engine import Engine, FileEngine, MemoryEngine
+
+T = TypeVar("T")
+
+_CHUNK = 2_000
+
+
+def open_sqlite(url: str, *, journal: str = "wal", network: str = "warn", patience: float = 30.0) -> SqlStore:
+    """The store in the file of `sqlite:///relative.db` or `sqlite:////absolute.db`; nothing is opened yet.
+
+    `journal="delete"` does without a write-ahead log. `network="refuse"` raises `ConfigError` when the file lies on a
+    network or shared file system, where SQLite's locks cannot be trusted. `patience` is for how many seconds a write waits
+    for other processes. Raises `ConfigError` naming the path when it cannot be written.
+    """
+    path = _path(url)
+    if journal not in {"wal", "delete"}:
+        raise ConfigError(f"journal={journal!r} is not known: it is 'wal' or 'delete'")
+    if network not in {"warn", "refuse"}:
+        raise ConfigError(f"network={network!r} is not known: it is 'warn' or 'refuse'")
+    mounts.check_writable(path)
+    warning = mounts.warning(path)
+    if warning and network == "refuse":
+        raise ConfigError(warning)
+    return SqlStore(SqliteDatabase(url, FileEngine(path, journal, patience), [warning] if warning else []))
+
+
+def open_memory(url: str = "memory://") -> SqlStore:
+    """A store of its own in this process's memory, for tests and trials; it ends when it and its twins are closed."""
+    if url.rstrip("/") not in {"memory:", "memory"}:
+        raise ConfigError(f"{url!r} names something in memory: each memory store is its own, so write memory://")
+    return SqlStore(SqliteDatabase("memory://", MemoryEngine(), []))
+
+
+class SqliteDatabase:
+    """A `Database` over an engine that twins share: one writer, however many threads, because SQLite has but one."""
+
+    looks_first = True
+
+    def __init__(self, url: str, engine: Engine, warnings: list[str]) -> None:
+        self.url = url
+        self._engine = engine
+        self._warnings = warnings
+        self._asleep: set[str] = set()
+        self._holds = False
+
+    def open(self) -> None:
+        if not self._holds:
+            self._holds = True
+            self._engine.users += 1
+        self._engine.ready()
+
+    def close(self) -> None:
+        if self._holds:
+            self._holds = False
+            self._engine.users -= 1
+            if not self._engine.users:
+                self._engine.close()
+
+    def twin(self) -> SqliteDatabase:
+        self.open()
+        twin = SqliteDatabase(self.url, self._engine, self._warnings)
+        twin._asleep = self._asleep
+        return twin
+
+    def migrate(self) -> list[str]:
+        self.open()
+        return self._engine.write(lambda cursor: versions.migrate(cursor.run, cursor.script, "sqlite"), durable=True)
+
+    def read(self, query: str, params: Params) -> list[Row]:
+        self.open()
+        return self._engine.read(query, params)
+
+    def send(self, calls: Sequence[Call], durable: bool = True) -> list[list[Row]]:
+        self.open()
+        return self._engine.write(lambda cursor: [cursor.run(query, params) for query, params in calls], durable)
+
+    def work(self, do: Callable[[Run], T]) -> T:
+        self.open()
+        return self._engine.write(lambda cursor: do(cursor.run), durable=True)
+
+    def insert(self, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]:
+        left = iter(jobs)
+        first = list(islice(left, _CHUNK))
+        if not first:
+            return []
+        present = machine_now() if now is None else now
+
+        def write(run: Run) -> list[Inserted]:
+            answers = add(run, first, present)
+            while chunk := list(islice(left, _CHUNK)):
+                answers += add(run, chunk, present)
+            return answers
+
+        return self.work(write)
+
+    def rest(self, worker: str, asleep: bool) -> None:
+        """Kept in memory: listeners see every commit anyway, and a commit of this would only wake the others."""
+        if asleep:
+            self._asleep.add(worker)
+        else:
+            self._asleep.discard(worker)
+
+    def sleepers(self) -> frozenset[str]:
+        return frozenset(self._asleep)
+
+    def listen(self) -> Listener:
+        self.open()
+        if isinstance(self._engine, FileEngine):
+            return CommitWatch(self._engine.connect)
+        assert isinstance(self._engine, MemoryEngine)
+        return MemoryWatch(self._engine.commits)
+
+    def vitals(self) -> Vitals:
+        self.open()
+        warnings, facts = self._engine.vitals()
+        return Vitals(now=machine_now(), warnings=self._warnings + warnings, facts=facts)
+
+
+def _path(url: str) -> Path:
+    parts = urlsplit(url)
+    if parts.netloc or parts.query or parts.fragment or not parts.path.strip("/"):
+        raise ConfigError(f"{url!r} names no file: write sqlite:///relative.db or sqlite:////absolute/path.db")
+    return Path(unquote(parts.path[1:]))

@@ -1,0 +1,207 @@
+-- The queries that SQLite runs in its own form.
+--
+-- A query may be several statements: they run one after the other with the same parameters, and the first that answers rows
+-- gives the query's answer. A column called `packed` holds all rows in one JSON array: stepping through rows gives up and
+-- takes back Python's lock for each, which costs milliseconds a row while another thread computes.
+
+-- name: insert
+-- Add jobs, save those whose id or key is taken, and answer how many were added.
+insert into rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at)
+select json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]'),
+       json_extract(value, '$[4]'), coalesce(json_extract(value, '$[5]'), :now + json_extract(value, '$[6]')),
+       case when coalesce(json_extract(value, '$[5]') - :now, json_extract(value, '$[6]')) > 0 then 'scheduled' else 'queued' end,
+       json_extract(value, '$[7]'), json_extract(value, '$[8]'), json_extract(value, '$[9]'), :now
+from json_each(:jobs)
+where not exists (select 1 from rota_history where id = json_extract(value, '$[0]'))
+on conflict do nothing;
+select changes()
+
+-- name: peek
+-- Whether a claim on these queues would find anything.
+select 1
+from json_each(:queues) as q
+where exists (select 1 from rota_jobs where queue = q.value and state = 'queued' and worker is null)
+limit 1
+
+-- name: claim
+-- Take the first queued jobs of these queues for a known worker.
+select json_group_array(json_array(id, task, queue, args, claim + 1, excused, max_attempts, priority, due, key)) as packed
+from (
+    select *
+    from rota_jobs
+    where rowid in (
+        select j.rowid
+        from json_each(:queues) as q cross join rota_jobs as j
+        where j.rowid in (
+            select rowid from rota_jobs
+            where queue = q.value and state = 'queued' and worker is null
+            order by priority desc, due, id
+            limit :limit
+        )
+        order by j.priority desc, j.due, j.id
+        limit :limit
+    )
+    and exists (select 1 from rota_workers where id = :worker)
+    order by priority desc, due, id
+);
+update rota_jobs
+set worker = :worker, claim = claim + 1, claimed_at = :now, key = case when key_waiting then null else key end
+where rowid in (
+    select j.rowid
+    from json_each(:queues) as q cross join rota_jobs as j
+    where j.rowid in (
+        select rowid from rota_jobs
+        where queue = q.value and state = 'queued' and worker is null
+        order by priority desc, due, id
+        limit :limit
+    )
+    order by j.priority desc, j.due, j.id
+    limit :limit
+)
+and exists (select 1 from rota_workers where id = :worker)
+
+-- name: succeed
+-- Move jobs that succeeded to the history, where the attempt still counts: [claim, took, result] by id.
+select json_group_array(json_array(j.id)) as packed
+from json_each(:ends) as e cross join rota_jobs as j
+where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
+insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key, worker,
+                          claimed_at, finished_at, took, result, reason, progress)
+select j.id, j.task, j.queue, 'succeeded', j.priority, j.due, j.created_at, j.claim, j.excused, j.max_attempts, j.args, j.key,
+       j.worker, j.claimed_at, :now, json_extract(e.value, '$[1]'), json_extract(e.value, '$[2]'), null, j.progress
+from json_each(:ends) as e cross join rota_jobs as j
+where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
+delete from rota_jobs
+where rowid in (
+    select j.rowid
+    from json_each(:ends) as e cross join rota_jobs as j
+    where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]')
+)
+
+-- name: drop
+-- Delete finished jobs that nobody wants to keep, where the attempt still counts: [claim] by id.
+select json_group_array(json_array(j.id)) as packed
+from json_each(:ends) as e cross join rota_jobs as j
+where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
+delete from rota_attempts
+where job in (
+    select j.id
+    from json_each(:ends) as e cross join rota_jobs as j
+    where j.id = e.key and j.claim > 1 and j.worker = :worker and j.claim = json_extract(e.value, '$[0]')
+);
+delete from rota_jobs
+where rowid in (
+    select j.rowid
+    from json_each(:ends) as e cross join rota_jobs as j
+    where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]')
+)
+
+-- name: fail
+-- Move jobs that failed or were cancelled to the history and remember the attempt, where it still counts:
+-- [claim, took, state, reason, outcome, type, message, trace] by id.
+select json_group_array(json_array(j.id)) as packed
+from json_each(:ends) as e cross join rota_jobs as j
+where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
+insert into rota_attempts (job, claim, attempt, worker, ended_at, outcome, took, error_type, error_message, error_trace)
+select j.id, j.claim, j.claim - j.excused, j.worker, :now, json_extract(e.value, '$[4]'), json_extract(e.value, '$[1]'),
+       json_extract(e.value, '$[5]'), json_extract(e.value, '$[6]'), json_extract(e.value, '$[7]')
+from json_each(:ends) as e cross join rota_jobs as j
+where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
+insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key, worker,
+                          claimed_at, finished_at, took, result, reason, progress)
+select j.id, j.task, j.queue, json_extract(e.value, '$[2]'), j.priority, j.due, j.created_at, j.claim, j.excused,
+       j.max_attempts, j.args, j.key, j.worker, j.claimed_at, :now, json_extract(e.value, '$[1]'), null,
+       json_extract(e.value, '$[3]'), j.progress
+from json_each(:ends) as e cross join rota_jobs as j
+where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
+delete from rota_jobs
+where rowid in (
+    select j.rowid
+    from json_each(:ends) as e cross join rota_jobs as j
+    where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]')
+)
+
+-- name: put_back
+-- Let jobs wait for another attempt and remember this one, where it still counts:
+-- [claim, took, wait, reason, outcome, type, message, trace, excuse] by id. A job that was asked to be cancelled is cancelled.
+select json_group_array(json_array(j.id)) as packed
+from json_each(:ends) as e cross join rota_jobs as j
+where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
+insert into rota_attempts (job, claim, attempt, worker, ended_at, outcome, took, error_type, error_message, error_trace)
+select j.id, j.claim, j.claim - j.excused, j.worker, :now, json_extract(e.value, '$[4]'), json_extract(e.value, '$[1]'),
+       json_extract(e.value, '$[5]'), json_extract(e.value, '$[6]'), json_extract(e.value, '$[7]')
+from json_each(:ends) as e cross join rota_jobs as j
+where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
+insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key, worker,
+                          claimed_at, finished_at, took, result, reason, progress)
+select j.id, j.task, j.queue, 'cancelled', j.priority, j.due, j.created_at, j.claim, j.excused,
+       j.max_attempts, j.args, j.key, j.worker, j.claimed_at, :now, json_extract(e.value, '$[1]'), null,
+       'cancelled while running', j.progress
+from json_each(:ends) as e cross join rota_jobs as j
+where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]') and j.cancelling;
+delete from rota_jobs
+where rowid in (
+    select j.rowid
+    from json_each(:ends) as e cross join rota_jobs as j
+    where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]') and j.cancelling
+);
+update rota_jobs
+set state = case when back.wait > 0 then 'scheduled' else 'queued' end, due = :now + back.wait, reason = back.reason,
+    excused = excused + back.excuse, worker = null, claimed_at = null
+from (
+    select key as id, json_extract(value, '$[0]') as claim, json_extract(value, '$[2]') as wait,
+           json_extract(value, '$[3]') as reason, json_extract(value, '$[8]') as excuse
+    from json_each(:ends)
+) as back
+where rota_jobs.id = back.id and worker = :worker and rota_jobs.claim = back.claim
+
+-- name: progress
+-- Store the progress of running jobs, where the attempt still counts: [claim, progress] by id.
+update rota_jobs
+set progress = said.progress
+from (
+    select key as id, json_extract(value, '$[0]') as claim, json_extract(value, '$[1]') as progress from json_each(:reports)
+) as said
+where rota_jobs.id = said.id and worker = :worker and rota_jobs.claim = said.claim
+
+-- name: promote
+-- Queue the scheduled jobs whose time has come, the earliest first, and answer how many.
+update rota_jobs
+set state = 'queued'
+where rowid in (select rowid from rota_jobs where state = 'scheduled' and due <= :now order by due limit :limit);
+select changes()
+
+-- name: conclude
+-- Move unfinished jobs to the history in a final state.
+insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key, worker,
+                          claimed_at, finished_at, took, result, reason, progress)
+select id, task, queue, :state, priority, due, created_at, claim, excused, max_attempts, args, key, worker,
+       claimed_at, :now, null, null, :reason, progress
+from rota_jobs
+where id in :ids;
+delete from rota_jobs where id in :ids
+
+-- name: retry_finished
+-- Let finished jobs run again now, save those whose key is taken, and answer which.
+insert into rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, created_at, claim, excused, reason)
+select id, task, queue, args, priority, :now, 'queued', max_attempts, key, created_at, claim, claim, reason
+from rota_history
+where id in :ids
+on conflict do nothing;
+select id from rota_jobs where id in :ids;
+delete from rota_history where id in :ids and id in (select id from rota_jobs)
+
+-- name: queues
+-- The queues that have queued jobs, found by hopping from name to name along the index.
+with recursive hop (name) as (
+    select (select min(queue) from rota_jobs where state = 'queued' and worker is null)
+    union all
+    select (select min(queue) from rota_jobs where state = 'queued' and worker is null and queue > hop.name)
+    from hop
+    where hop.name is not null
+)
+select name from hop where name is not null
+
+-- name: ring
+-- Nothing: the listeners see every commit.
+select 1

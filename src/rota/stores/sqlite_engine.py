@@ -1,0 +1,322 @@
+"""A process's connections to one SQLite database: one that writes, one that reads."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from rota.clock import machine_now
+from rota.errors import ConfigError, StoreError, StoreUnavailable
+from rota.stores import queries, versions
+from rota.stores.database import Params, Row
+from rota.stores.rows import as_json
+from rota.stores.sqlite_bell import Commits
+
+T = TypeVar("T")
+
+_OLDEST = (3, 35, 0)
+_LOG_LIMIT = 64 * 1024 * 1024
+_LIST = re.compile(r"\bin :(\w+)")
+_VERSIONS = (
+    "create table if not exists rota_migrations (version integer primary key, name text not null, applied_at integer not null)"
+)
+
+
+class Cursor:
+    """Runs named queries on one connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def run(self, query: str, params: Params) -> list[Row]:
+        bound = {name: _bind(name, value) for name, value in params.items()}
+        answer: list[Row] | None = None
+        for statement in _statements()[query]:
+            cursor = self._connection.execute(statement, bound)
+            if answer is None and cursor.description is not None:
+                answer = cursor.fetchall()
+                if cursor.description[0][0] == "packed":
+                    answer = msgspec.json.decode(answer[0][0])
+        return answer or []
+
+    def script(self, text: str) -> None:
+        for statement in queries.statements(text):
+            self._connection.execute(statement)
+
+
+class Engine(Protocol):
+    """The connections that a store and its twins share."""
+
+    users: int
+    """How many of them are open."""
+
+    def ready(self) -> None: ...
+
+    def read(self, query: str, params: Params) -> list[Row]: ...
+
+    def write(self, do: Callable[[Cursor], T], durable: bool) -> T: ...
+
+    def vitals(self) -> tuple[list[str], dict[str, str | int | float]]: ...
+
+    def close(self) -> None: ...
+
+
+class FileEngine:
+    """Connections to a file. A thread that wants to write waits for the process's other threads, then for other processes."""
+
+    def __init__(self, path: Path, journal: str, patience: float) -> None:
+        _check_version()
+        self.users = 0
+        self._path = path
+        self._journal = journal
+        self._patience = patience
+        self._inherited: list[sqlite3.Connection | None] = []
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._writing = threading.Lock()
+        self._reading = threading.Lock()
+        self._writer: sqlite3.Connection | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._full_sync = True
+
+    def ready(self) -> None:
+        if self._pid != os.getpid():
+            # A forked child must neither use nor close what it inherited: SQLite's locks belong to the parent.
+            self._inherited += [self._writer, self._reader]
+            self._start()
+        if self._writer is None:
+            with self._writing, self._errors():
+                if self._writer is None:
+                    self._open()
+
+    def read(self, query: str, params: Params) -> list[Row]:
+        with self._reading, self._errors():
+            assert self._reader is not None
+            return Cursor(self._reader).run(query, params)
+
+    def write(self, do: Callable[[Cursor], T], durable: bool) -> T:
+        with self._writing, self._errors():
+            assert self._writer is not None
+            if durable is not self._full_sync:
+                self._writer.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
+                self._full_sync = durable
+            return self._transaction(self._writer, do)
+
+    def connect(self) -> sqlite3.Connection:
+        with self._errors():
+            connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, cached_statements=256)
+            connection.execute(f"pragma busy_timeout = {int(self._patience * 1000)}")
+            return connection
+
+    def close(self) -> None:
+        with self._writing, self._reading:
+            for connection in (self._writer, self._reader):
+                if connection is not None and self._pid == os.getpid():
+                    connection.close()
+            self._writer = self._reader = None
+
+    def vitals(self) -> tuple[list[str], dict[str, str | int | float]]:
+        wal = Path(f"{self._path}-wal")
+        wal_bytes = wal.stat().st_size if wal.exists() else 0
+        warnings = []
+        if wal_bytes > 4 * _LOG_LIMIT:
+            warnings.append(
+                f"the write-ahead log {wal} has {wal_bytes >> 20} MB: some reader keeps a transaction open, find and end it"
+            )
+        [journal] = self._one("pragma journal_mode")
+        if self._journal == "wal" and journal != "wal":
+            warnings.append(f"the SQLite file {self._path} cannot keep a write-ahead log here and is slower without it")
+        return warnings, {
+            "store": "sqlite",
+            "path": str(self._path.absolute()),
+            "version": sqlite3.sqlite_version,
+            "journal": journal,
+            "bytes": self._path.stat().st_size,
+            "wal_bytes": wal_bytes,
+        }
+
+    def _open(self) -> None:
+        writer = self.connect()
+        try:
+            self._prepare(writer)
+            reader = self.connect()
+        except BaseException:
+            writer.close()
+            raise
+        reader.execute("pragma query_only = 1")
+        self._writer, self._reader = writer, reader
+
+    def _prepare(self, writer: sqlite3.Connection) -> None:
+        self._until_free(lambda: writer.execute(f"pragma journal_mode = {self._journal}").fetchone())
+        writer.execute("pragma synchronous = full")
+        self._full_sync = True
+        writer.execute(f"pragma journal_size_limit = {_LOG_LIMIT}")
+        if not _fits(writer):
+            self._transaction(writer, _migrate)
+        if self._journal == "wal":
+            # Waiting to begin is done here, more fairly than by SQLite, and nothing else waits in this mode.
+            writer.execute("pragma busy_timeout = 0")
+
+    def _transaction(self, connection: sqlite3.Connection, do: Callable[[Cursor], T]) -> T:
+        self._until_free(lambda: connection.execute("begin immediate"))
+        return _commit(connection, do)
+
+    def _until_free(self, attempt: Callable[[], object]) -> None:
+        """Try until no other process is in the way.
+
+        SQLite's own wait backs off to a tenth of a second, so newcomers overtake those who wait; here all look about as often.
+        """
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                attempt()
+            except sqlite3.OperationalError as error:
+                if not error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or time.monotonic() > deadline:
+                    raise
+            else:
+                return
+            time.sleep(random.uniform(0.0005, 0.003))  # noqa: S311 (spreads waiters, guards nothing)
+
+    def _one(self, statement: str) -> Row:
+        with self._reading, self._errors():
+            assert self._reader is not None
+            row: Row = self._reader.execute(statement).fetchone()
+            return row
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise _meaning(error, self._path, self._patience) from error
+
+
+class MemoryEngine:
+    """One connection to a database in memory."""
+
+    def __init__(self) -> None:
+        _check_version()
+        self.users = 0
+        self._inherited: list[sqlite3.Connection | None] = []
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self.commits = Commits()
+
+    def ready(self) -> None:
+        if self._pid != os.getpid():
+            self._inherited.append(self._connection)
+            self._start()
+        if self._connection is None:
+            with self._lock:
+                if self._connection is None:
+                    connection = sqlite3.connect(
+                        ":memory:", isolation_level=None, check_same_thread=False, cached_statements=256
+                    )
+                    _migrate(Cursor(connection))
+                    self._connection = connection
+
+    def read(self, query: str, params: Params) -> list[Row]:
+        with self._lock:
+            assert self._connection is not None
+            return Cursor(self._connection).run(query, params)
+
+    def write(self, do: Callable[[Cursor], T], durable: bool) -> T:
+        with self._lock:
+            assert self._connection is not None
+            before = self._connection.total_changes
+            self._connection.execute("begin immediate")
+            try:
+                answer = _commit(self._connection, do)
+            except sqlite3.Error as error:
+                raise _meaning(error, Path(":memory:"), 0) from error
+            changed = self._connection.total_changes != before
+        if changed:
+            self.commits.add()
+        return answer
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None and self._pid == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    def vitals(self) -> tuple[list[str], dict[str, str | int | float]]:
+        return [], {"store": "memory", "version": sqlite3.sqlite_version}
+
+
+def _commit(connection: sqlite3.Connection, do: Callable[[Cursor], T]) -> T:
+    try:
+        answer = do(Cursor(connection))
+        connection.execute("commit")
+    except BaseException:
+        if connection.in_transaction:  # SQLite rolls back by itself after some errors
+            connection.execute("rollback")
+        raise
+    return answer
+
+
+def _migrate(cursor: Cursor) -> list[str]:
+    cursor.script(_VERSIONS)
+    return versions.migrate(cursor.run, cursor.script, "sqlite")
+
+
+def _fits(connection: sqlite3.Connection) -> bool:
+    known = connection.execute("select 1 from sqlite_master where name = 'rota_migrations'").fetchone()
+    return bool(known) and versions.check(Cursor(connection).run("version", {})[0][0], "sqlite")
+
+
+def _bind(name: str, value: object) -> object:
+    if isinstance(value, list):
+        return as_json(value)
+    return machine_now() if name == "now" and value is None else value
+
+
+@cache
+def _statements() -> dict[str, list[str]]:
+    return {
+        name: queries.statements(_LIST.sub(r"in (select value from json_each(:\1))", text))
+        for name, text in queries.load("sqlite").items()
+    }
+
+
+def _meaning(error: sqlite3.Error, path: Path, patience: float) -> StoreError:
+    name = getattr(error, "sqlite_errorname", "")
+    match "_".join(name.split("_")[:2]):
+        case "SQLITE_FULL":
+            return StoreUnavailable(f"the disk is full, so the SQLite file {path} cannot be written: make room")
+        case "SQLITE_IOERR":
+            return StoreUnavailable(f"the disk is full or broken, so the SQLite file {path} cannot be used ({name}: {error})")
+        case "SQLITE_BUSY" | "SQLITE_LOCKED":
+            return StoreUnavailable(
+                f"the SQLite file {path} was locked by another process for {patience:g} s: find the transaction that stays open"
+            )
+        case "SQLITE_CANTOPEN" | "SQLITE_READONLY" | "SQLITE_PERM":
+            return StoreUnavailable(
+                f"the SQLite file {path} cannot be opened for writing ({error}): look at its rights and its directory's"
+            )
+        case "SQLITE_CORRUPT" | "SQLITE_NOTADB":
+            return StoreError(f"{path} is damaged or no SQLite file ({error}): restore it from a backup, or name another file")
+        case _:
+            return StoreError(f"the SQLite file {path} refused a query: {error}")
+
+
+def _check_version() -> None:
+    if sqlite3.sqlite_version_info < _OLDEST:
+        raise ConfigError(f"SQLite {sqlite3.sqlite_version} is too old: 3.35 or newer is needed")
