@@ -6,6 +6,7 @@ import marshal
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from enum import Enum
 from math import isfinite
 from typing import NamedTuple
 from uuid import UUID
@@ -43,12 +44,7 @@ def lossy(loss: Loss) -> ArgumentsError:
     if isinstance(given, float) and not isfinite(given):
         return ArgumentsError(f"{path} is {given}, which JSON cannot hold: pass None or a string, or annotate a Decimal")
     if type(given) is not type(back):
-        mend = (
-            f"annotate the parameter so that it says {a_type(given)}"
-            if type(back) in _FROM_ANY
-            else f"pass {a_type(back)}, or change the annotation"
-        )
-        return ArgumentsError(f"{path} is {a_type(given)} and would come back as {a_type(back)}: {mend}")
+        return ArgumentsError(f"{path} is {a_type(given)} and would come back as {a_type(back)}: {_mend(given, back)}")
     if isinstance(given, Mapping):
         return ArgumentsError(
             f"{path} has keys that would not come back as they are ({brief(given)} as {brief(back)}): "
@@ -57,7 +53,15 @@ def lossy(loss: Loss) -> ArgumentsError:
     return ArgumentsError(f"{path} is {brief(given)} and would come back as {brief(back)}: pass what JSON can carry exactly")
 
 
-_FROM_ANY = (str, int, float, bool, type(None), list, dict)
+def _mend(given: object, back: object) -> str:
+    name = type(given).__qualname__.rpartition("<locals>.")[2]
+    if isinstance(given, Enum) or hasattr(given, "_fields"):
+        return f"annotate the parameter with {name}"
+    if isinstance(given, type(back)):
+        return f"pass a plain {type(back).__name__}"
+    if type(back) in (str, int, float, list, dict):  # what JSON gives where no annotation says otherwise
+        return f"annotate the parameter with its type ({name})"
+    return f"pass {a_type(back)}, or change the annotation"
 
 
 def same_plain_data(given: object, back: object) -> bool:
@@ -90,7 +94,7 @@ def _compare(given: object, back: object, path: str) -> Loss | None:
         case datetime():
             same = _same_datetime(given, back)  # type: ignore[arg-type]
         case time():
-            same = given == back and given.utcoffset() == back.utcoffset() and given.fold == back.fold  # type: ignore[attr-defined]
+            same = _same_time(given, back)  # type: ignore[arg-type]
         case _ if names := fields_of(kind):
             return _compare_fields(given, back, names, path)
         case _:
@@ -139,9 +143,15 @@ def _compare_fields(given: object, back: object, names: tuple[str, ...], path: s
 
 def _same_datetime(given: datetime, back: datetime) -> bool:
     # Not by `==`: a moment within a repeated hour equals no moment of another zone, not even itself with a fixed offset.
-    if given.tzinfo is None:
-        return given == back and given.fold == back.fold
+    if given.tzinfo is None or back.tzinfo is None:
+        return given.tzinfo is back.tzinfo and given == back and given.fold == back.fold
     return given.utcoffset() == back.utcoffset() and given.replace(tzinfo=None) == back.replace(tzinfo=None)
+
+
+def _same_time(given: time, back: time) -> bool:
+    # A zone with summer time gives a time of day no offset, and is lost: such a time would come back without one.
+    zoned = (given.tzinfo is None) == (back.tzinfo is None)
+    return zoned and given == back and given.utcoffset() == back.utcoffset() and given.fold == back.fold
 
 
 def _equal(given: object, back: object) -> bool:

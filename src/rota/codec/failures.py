@@ -17,7 +17,8 @@ TRACE = 16_000
 
 _TYPE = 200
 _HEAD, _TAIL = 20, 40
-_LINKS, _MEMBERS, _DEPTH = 10, 10, 4
+_LINE = 500
+_LINKS, _MEMBERS, _DEPTH, _ALL = 10, 10, 4, 50
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -34,8 +35,10 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def _trace(error: BaseException, message: str) -> str:
-    seen: set[int] = set()
-    return "\n".join(_told(error, message, seen, 0))
+    try:
+        return "\n".join(_told(error, message, set(), 0))
+    except BaseException as odd:  # noqa: BLE001 - the exception may have overridden what all exceptions have
+        return f"{_type(error)}: {message[:MESSAGE]}\n(its trace cannot be shown: {type(odd).__name__})"
 
 
 def _told(error: BaseException, message: str | None, seen: set[int], depth: int) -> Iterator[str]:
@@ -43,7 +46,7 @@ def _told(error: BaseException, message: str | None, seen: set[int], depth: int)
     links: list[tuple[BaseException, str]] = []
     cause: BaseException | None = error
     said = ""
-    while cause is not None and id(cause) not in seen and len(links) < _LINKS:
+    while cause is not None and id(cause) not in seen and len(links) < _LINKS and len(seen) < _ALL:
         seen.add(id(cause))
         links.append((cause, said))
         if cause.__cause__ is not None:
@@ -53,7 +56,7 @@ def _told(error: BaseException, message: str | None, seen: set[int], depth: int)
         else:
             cause, said = cause.__context__, "During handling of the above exception, another exception occurred:"
     if cause is not None:
-        yield "(earlier causes left out)\n"
+        yield "(what was told already, or is too much to tell, is left out)\n"
     for link, led_to in reversed(links):
         yield from _one(link, message if link is error else None, seen, depth)
         if led_to:
@@ -113,7 +116,7 @@ def _ours(frame: FrameType) -> bool:
 
 def _lines(frames: list[tuple[FrameType, int]]) -> list[str]:
     try:
-        return [line.rstrip("\n") for line in StackSummary.extract(iter(frames)).format()]
+        return [line.rstrip("\n")[:_LINE] for line in StackSummary.extract(iter(frames)).format()]
     except Exception:  # noqa: BLE001 - reading source lines runs the loaders of others
         return [f'  File "{frame.f_code.co_filename}", line {line}, in {frame.f_code.co_name}' for frame, line in frames]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from msgspec.structs import asdict, astuple
 
 from rota.codec.exact import CERTAIN, find_loss, lossy
 from rota.codec.form import KEYWORD_ONLY, NAMED, POSITIONAL_ONLY, VARARGS, VARKW, Form, form_of, result_decoder
+from rota.codec.misfit import misfit
 from rota.codec.wire import refusal, weigh, write
 from rota.errors import ArgumentsError, ConfigError
 
@@ -93,7 +93,8 @@ class Signature:
         try:
             back = decoder.decode(payload)
         except Exception as error:
-            raise ArgumentsError(f"{whose} does not fit the return annotation: {_said(error, 'result', {})}") from error
+            said = misfit(error, payload, decoder, "result", {})
+            raise ArgumentsError(f"{self._name}: {said}; return what the annotation says, or change it") from error
         if loss := find_loss(value, back, whose):
             raise lossy(loss)
         return payload.decode()
@@ -104,7 +105,8 @@ class Signature:
         try:
             return decoder.decode(text)
         except Exception as error:
-            raise ArgumentsError(f"{self._name}: the stored result cannot be read: {_said(error, 'result', {})}") from error
+            said = misfit(error, text, decoder, "result", {})
+            raise ArgumentsError(f"{self._name}: the stored result does not fit the return annotation: {said}") from error
 
     def _resolve(self) -> Form:
         self._form = self._form or form_of(self._function, self._name)
@@ -147,7 +149,7 @@ class Signature:
         try:
             filled = form.decoder.decode(payload)
         except Exception as error:
-            raise self._misfit(form, error) from error
+            raise self._misfit(form, payload, error) from error
         return self._split(form, {name: value for name, value in asdict(filled).items() if value is not UNSET})
 
     def _split(self, form: Form, arguments: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -183,7 +185,7 @@ class Signature:
         try:
             back = form.decoder.decode(payload)
         except Exception as error:
-            raise self._misfit(form, error) from error
+            raise self._misfit(form, payload, error) from error
         given, got = astuple(filled), astuple(back)
         kinds = tuple(map(type, given))
         if CERTAIN.issuperset(kinds) and kinds == tuple(map(type, got)) and given == got:
@@ -192,20 +194,12 @@ class Signature:
             if loss := find_loss(one, other, name):
                 raise ArgumentsError(f"{self._name}: {lossy(loss)}")
 
-    def _misfit(self, form: Form, error: Exception) -> ArgumentsError:
+    def _misfit(self, form: Form, payload: bytes, error: Exception) -> ArgumentsError:
         names = {label: name for name, label in form.labels.items()}
-        return ArgumentsError(f"{self._name}: {_said(error, 'arguments', names)}")
+        said = misfit(error, payload, form.decoder, "arguments", names)
+        return ArgumentsError(f"{self._name}: {said}; pass what the annotation says")
 
 
 _RAW = Decoder(dict[str, Raw])
 _RAW_LIST = Decoder(list[Raw])
 _STARS: dict[object, str] = {VARARGS: "*", VARKW: "**"}
-
-
-def _said(error: Exception, root: str, names: Mapping[str, str]) -> str:
-    """A decoding error with its path in our words: `$.order.items[2]` becomes `order.items[2]`."""
-    said, _, path = str(error).partition(" - at `$")
-    if not path:
-        return f"{root}: {said}"
-    head, rest = re.fullmatch(r"(?:\.(\*{1,2}|\w+))?(.*)`", path, re.DOTALL).groups(default="")  # type: ignore[union-attr]
-    return f"{names.get(head, head) or root}{rest}: {said[:1].lower()}{said[1:]}"

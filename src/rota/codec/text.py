@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNSAFE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]|\r(?!\n)")
 
 
 def clean(text: str, limit: int) -> str:
@@ -17,20 +17,24 @@ def clean(text: str, limit: int) -> str:
     >>> clean("a\0b", 100)
     'a\\x00b'
     >>> clean("x" * 1_000, 40)
-    'xxxxxxxxxxxxxxxxxx… (982 characters cut)'
+    'xxxxxxxxxxxxxxxx… (984 characters cut)'
     """
-    total = len(text)
-    safe = escape(text[:limit])
-    if total <= limit and len(safe) <= limit:
+    safe = escape(text[: limit + 1])
+    if len(text) <= limit and len(safe) <= limit:
         return safe
-    kept = min(total, limit)
-    while True:
-        # Escapes lengthen the text, so what fits is found by giving back as much as is too much.
-        mark = f"… ({total - kept:,} characters cut)"
-        safe = escape(text[:kept])
-        if len(safe) + len(mark) <= limit or kept == 0:
-            return (safe + mark)[:limit]
-        kept = max(0, kept - max(1, (len(safe) + len(mark) - limit) // 4))
+    room = limit - len(_mark(len(text)))
+    kept = 0
+    for character in text[: max(0, room)]:
+        # Escapes are longer than what they stand for, so what fits is found by measuring each.
+        room -= len(escape(character))
+        if room < 0:
+            break
+        kept += 1
+    return (escape(text[:kept]) + _mark(len(text) - kept))[:limit]
+
+
+def _mark(cut: int) -> str:
+    return f"… ({cut:,} characters cut)"
 
 
 def escape(text: str) -> str:

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from rota.clock import LONGEST, SECOND, Micros, span
+from rota.codec import clean, failure_of
 from rota.errors import ConfigError, RotaError
 
 Span = float | timedelta
@@ -199,9 +200,10 @@ class Asked:
             answer = self.function(attempt, error)
             return None if answer is None else span(answer, "its answer")
         except Exception as problem:
+            failure = failure_of(problem)
             raise BadWait(
                 f"the retry function {getattr(self.function, '__qualname__', 'given')} gave no usable wait "
-                f"({type(problem).__name__}: {problem}); the default policy's wait is taken",
+                f"({failure.type}: {clean(failure.message, 300)}); the default policy's wait is taken",
                 fallback=Polynomial().wait(attempt, error, dice),
             ) from problem
 
