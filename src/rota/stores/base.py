@@ -38,17 +38,19 @@ from rota.model import (
 
 
 class Listener(Protocol):
-    """Sleeps until the store may have work; owned by one thread."""
+    """Sleeps until the store may have work; owned by one thread, save for `stop`, which any thread may call at any time."""
 
     def wait(self, timeout: float) -> bool:
         """Wait at most `timeout` seconds and answer whether something rang. May ring without need; a ring is never an error."""
         ...
 
     def stop(self) -> None:
-        """End a `wait` in another thread, soon."""
+        """End a `wait` in another thread, soon, and let none that comes later last. Harmless when closed."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Give back its connection. Closing twice is fine."""
+        ...
 
 
 class Store(Protocol):
@@ -85,8 +87,8 @@ class Store(Protocol):
 
         A job whose task and key an unfinished job already has is not added; its answer names that job, `existed` set. So do
         later ones of the same batch. A job whose id is already known, finished or not, is left as it is and answered as new,
-        so an insert whose reply was lost may be sent again. Memory is bounded: a long iterable is read in chunks within one
-        transaction.
+        so an insert whose reply was lost may be sent again. Answers come in the order of the jobs. Memory is bounded: a long
+        iterable is read in chunks within one transaction.
         """
         ...
 
@@ -105,7 +107,10 @@ class Store(Protocol):
         ...
 
     def leave(self, worker: str, now: Micros | None = None) -> None:
-        """Forget the worker. What it still holds goes back to the queue without using an attempt."""
+        """Forget the worker. What it still holds goes back to the queue without using an attempt.
+
+        A job that someone asked to cancel is cancelled instead. An unknown worker is no error, here and in `rest`.
+        """
         ...
 
     def beat(self, worker: str, running: Sequence[Report], now: Micros | None = None) -> Pulse:
@@ -129,9 +134,16 @@ class Store(Protocol):
     def lost(self, limit: int, now: Micros | None = None) -> Reaped:
         """Take back up to `limit` jobs of workers whose lease ran out, and forget workers that hold none any more.
 
-        While attempts remain a job is queued again at once, else it fails (kind `lost`, reason "worker lost: …");
-        one that someone asked to cancel is cancelled. The attempt counts. Fenced against a worker that returns: it finds
-        itself forgotten.
+        A lease runs out at the moment `lease_until`, not after it. While attempts remain a job is queued again at once, else
+        it fails (its attempt's outcome `lost`, reason "worker lost: …"); one that someone asked to cancel is cancelled. The
+        attempt counts. Fenced against a worker that returns: it finds itself forgotten. `next_in` is zero while more remain.
+        """
+        ...
+
+    def reconcile(self, worker: str, held: Sequence[str], now: Micros | None = None) -> int:
+        """Queue again whatever the worker holds besides the jobs `held`, without using an attempt, and answer how many.
+
+        For a worker whose claim was answered by a broken connection: the store may have claimed what it never heard of.
         """
         ...
 
@@ -148,14 +160,17 @@ class Store(Protocol):
     def finish(self, worker: str, ends: Sequence[Ended], ask: Ask | None = None, now: Micros | None = None) -> Turn:
         """Write what became of these attempts and, in the same round trip, claim for `ask`.
 
-        Fenced by worker, id and claim: an attempt that was taken over changes nothing and is not among the counted. Outcomes
-        and claims are one transaction. A wait of zero queues the job at once, else it is scheduled; a job that someone asked to
+        Fenced by worker, id and claim: an attempt that was taken over changes nothing and is not among the counted; one that
+        comes after its lease counts while nobody took the job. Outcomes and claims are one transaction. A wait of zero queues the job at once, else it is scheduled; a job that someone asked to
         cancel is cancelled instead. Durable on return.
         """
         ...
 
     def promote(self, limit: int, now: Micros | None = None) -> Promoted:
-        """Queue up to `limit` scheduled jobs whose time has come, the earliest first, and ring sleepers."""
+        """Queue up to `limit` scheduled jobs whose time has come, the earliest first, and ring sleepers.
+
+        When a job is due does not change. `next_in` is zero while more remain.
+        """
         ...
 
     def queues(self) -> list[str]:
@@ -187,8 +202,10 @@ class Store(Protocol):
     def change(self, move: Move, ids: Sequence[str], now: Micros | None = None) -> list[Changed]:
         """Cancel, retry or delete these jobs and say what became of each, in the order asked.
 
-        `MOVES` says from which states. A retry starts the attempts afresh and is due now; it is refused (state unchanged) when
-        another unfinished job has the job's key. The cancel of a running job asks its worker to stop it.
+        `MOVES` says from which states. A retry starts the attempts afresh and is due now; claims are numbered on, so that none
+        from before counts. It takes the job's key again and is refused (state unchanged) when another unfinished job has it; a
+        key that counts only while waiting does not come back once the job was claimed. The cancel of a running job asks its
+        worker to stop it. What is remembered of a deleted job's attempts goes with it.
         """
         ...
 

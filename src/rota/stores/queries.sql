@@ -60,7 +60,7 @@ select min(lease_until), :now from rota_workers
 
 -- name: dead
 -- The workers whose lease ran out.
-select id, name from rota_workers where lease_until < :now order by id
+select id, name from rota_workers where lease_until <= :now order by id
 
 -- name: held_by
 -- Up to so many jobs that these workers hold. This reads every unfinished job: no index may know the worker, for a claim

@@ -118,7 +118,7 @@ class SqlStore:
     def lost(self, limit: int, now: Micros | None = None) -> Reaped:
         taken: list[Lost] = []
         lease_until, present = self._database.read("next_lease", {"now": now})[0]
-        if lease_until is not None and lease_until < present:
+        if lease_until is not None and lease_until <= present:
             taken = self._database.work(lambda run: moves.reap(run, limit, now))
             lease_until, present = self._database.read("next_lease", {"now": now})[0]
         return Reaped(taken, None if lease_until is None else max(0, lease_until - present))

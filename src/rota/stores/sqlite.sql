@@ -65,10 +65,9 @@ and exists (select 1 from rota_workers where id = :worker)
 select json_group_array(json_array(j.id)) as packed
 from json_each(:ends) as e cross join rota_jobs as j
 where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
-insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key, worker,
-                          claimed_at, finished_at, took, result, reason, progress)
-select j.id, j.task, j.queue, 'succeeded', j.priority, j.due, j.created_at, j.claim, j.excused, j.max_attempts, j.args, j.key,
-       j.worker, j.claimed_at, :now, json_extract(e.value, '$[1]'), json_extract(e.value, '$[2]'), null, j.progress
+insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
+                          key_waiting, worker, claimed_at, finished_at, took, result, reason, progress)
+select j.id, j.task, j.queue, 'succeeded', j.priority, j.due, j.created_at, j.claim, j.excused, j.max_attempts, j.args, j.key, j.key_waiting, j.worker, j.claimed_at, :now, json_extract(e.value, '$[1]'), json_extract(e.value, '$[2]'), null, j.progress
 from json_each(:ends) as e cross join rota_jobs as j
 where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
 delete from rota_jobs
@@ -107,10 +106,10 @@ select j.id, j.claim, j.claim - j.excused, j.worker, :now, json_extract(e.value,
        json_extract(e.value, '$[5]'), json_extract(e.value, '$[6]'), json_extract(e.value, '$[7]')
 from json_each(:ends) as e cross join rota_jobs as j
 where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
-insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key, worker,
-                          claimed_at, finished_at, took, result, reason, progress)
+insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
+                          key_waiting, worker, claimed_at, finished_at, took, result, reason, progress)
 select j.id, j.task, j.queue, json_extract(e.value, '$[2]'), j.priority, j.due, j.created_at, j.claim, j.excused,
-       j.max_attempts, j.args, j.key, j.worker, j.claimed_at, :now, json_extract(e.value, '$[1]'), null,
+       j.max_attempts, j.args, j.key, j.key_waiting, j.worker, j.claimed_at, :now, json_extract(e.value, '$[1]'), null,
        json_extract(e.value, '$[3]'), j.progress
 from json_each(:ends) as e cross join rota_jobs as j
 where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
@@ -132,10 +131,10 @@ select j.id, j.claim, j.claim - j.excused, j.worker, :now, json_extract(e.value,
        json_extract(e.value, '$[5]'), json_extract(e.value, '$[6]'), json_extract(e.value, '$[7]')
 from json_each(:ends) as e cross join rota_jobs as j
 where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
-insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key, worker,
-                          claimed_at, finished_at, took, result, reason, progress)
+insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
+                          key_waiting, worker, claimed_at, finished_at, took, result, reason, progress)
 select j.id, j.task, j.queue, 'cancelled', j.priority, j.due, j.created_at, j.claim, j.excused,
-       j.max_attempts, j.args, j.key, j.worker, j.claimed_at, :now, json_extract(e.value, '$[1]'), null,
+       j.max_attempts, j.args, j.key, j.key_waiting, j.worker, j.claimed_at, :now, json_extract(e.value, '$[1]'), null,
        'cancelled while running', j.progress
 from json_each(:ends) as e cross join rota_jobs as j
 where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]') and j.cancelling;
@@ -173,18 +172,19 @@ select changes()
 
 -- name: conclude
 -- Move unfinished jobs to the history in a final state.
-insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key, worker,
-                          claimed_at, finished_at, took, result, reason, progress)
-select id, task, queue, :state, priority, due, created_at, claim, excused, max_attempts, args, key, worker,
-       claimed_at, :now, null, null, :reason, progress
+insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
+                          key_waiting, worker, claimed_at, finished_at, took, result, reason, progress)
+select id, task, queue, :state, priority, due, created_at, claim, excused, max_attempts, args, key, key_waiting,
+       worker, claimed_at, :now, null, null, :reason, progress
 from rota_jobs
 where id in :ids;
 delete from rota_jobs where id in :ids
 
 -- name: retry_finished
 -- Let finished jobs run again now, save those whose key is taken, and answer which.
-insert into rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, created_at, claim, excused, reason)
-select id, task, queue, args, priority, :now, 'queued', max_attempts, key, created_at, claim, claim, reason
+insert into rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at, claim,
+                       excused, reason)
+select id, task, queue, args, priority, :now, 'queued', max_attempts, key, key_waiting, created_at, claim, claim, reason
 from rota_history
 where id in :ids
 on conflict do nothing;

@@ -40,6 +40,7 @@ create table rota_history (
     max_attempts integer not null,
     args text not null,
     key text,
+    key_waiting integer not null,
     worker text,
     claimed_at integer,
     finished_at integer not null,
