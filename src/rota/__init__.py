@@ -1,1 +1,72 @@
-"""Background jobs in a store you already have."""
+"""Background jobs in a store you already have.
+
+>>> from rota import Rota
+>>> app = Rota("memory://")
+>>> @app.task
+... def send_receipt(order_id: int) -> None:
+...     print("receipt for order", order_id)
+>>> job = send_receipt.enqueue(42)
+>>> _ = app.drain()
+receipt for order 42
+>>> app.close()
+"""
+
+from rota.app import Rota
+from rota.context import CurrentJob, current_job
+from rota.errors import (
+    ArgumentsError,
+    ConfigError,
+    DriverMissing,
+    JobFailed,
+    JobNotFound,
+    MoveRefused,
+    NotSupported,
+    PayloadTooLarge,
+    ResultError,
+    ResultNotKept,
+    RotaError,
+    SchemaMismatch,
+    StoreError,
+    StoreUnavailable,
+    WaitTimeout,
+)
+from rota.events import Event, Kind
+from rota.handle import Job
+from rota.model import Move, State
+from rota.signals import Abandon, Retry, Snooze
+from rota.task import BoundTask, NamedTask, Task
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Abandon",
+    "ArgumentsError",
+    "BoundTask",
+    "ConfigError",
+    "CurrentJob",
+    "DriverMissing",
+    "Event",
+    "Job",
+    "JobFailed",
+    "JobNotFound",
+    "Kind",
+    "Move",
+    "MoveRefused",
+    "NamedTask",
+    "NotSupported",
+    "PayloadTooLarge",
+    "ResultError",
+    "ResultNotKept",
+    "Retry",
+    "Rota",
+    "RotaError",
+    "SchemaMismatch",
+    "Snooze",
+    "State",
+    "StoreError",
+    "StoreUnavailable",
+    "Task",
+    "WaitTimeout",
+    "__version__",
+    "current_job",
+]

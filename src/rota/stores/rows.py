@@ -84,7 +84,7 @@ def report_params(worker: str, running: Iterable[Report]) -> Params:
 
 def reason_of(failure: Failure) -> str:
     """A failure in one line, as a job's reason."""
-    return f"{failure.type}: {failure.message}" if failure.type else failure.message
+    return failure.message
 
 
 def job(row: Row) -> JobRow:

@@ -1,0 +1,424 @@
+"""The app: what users hold. It registers tasks, takes jobs in, and looks at and changes what its store has."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, ParamSpec, TypeVar, overload
+
+import msgspec
+
+from rota import operate
+from rota.clock import Clock, Micros, machine_now, moment, span
+from rota.door import Door
+from rota.errors import ConfigError, JobNotFound, NotSupported
+from rota.events import Event
+from rota.handle import Job
+from rota.model import AttemptRow, Changed, JobRow, Move, NewJob, State, TaskRow, WorkerRow
+from rota.operate import Stats, Where
+from rota.rules.health import Problem
+from rota.rules.retry import DEFAULT, policy_of
+from rota.settings import DAY, MAX_PAYLOAD, ages, settings
+from rota.stores.base import Store
+from rota.task import NamedTask, Options, Task, TaskDecorator, check_attempts, check_name, check_priority
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+_DEFAULTS_AGE = 60.0
+"""Seconds that a task's defaults read from the store are believed."""
+
+
+class Rota:
+    """An app on a store.
+
+    `url` says where jobs are kept: `sqlite:///jobs.db` (three slashes: relative to the current directory), `sqlite:////var/jobs.db`,
+    `postgresql://user@host/database`, `memory://`; without it `ROTA_URL` is read, and without that `sqlite:///rota.db` is used.
+    Further keywords go to the store, for example `schema="jobs"` on Postgres. Nothing is opened before the first use.
+
+    - `keep_succeeded`, `keep_failed`, `keep_cancelled`: how long finished jobs stay to be looked at (seconds or `timedelta`;
+      `None`: for ever; `0`: deleted as they finish). By default a day, for ever, and a week.
+    - `max_payload`: the most bytes that a job's arguments may weigh.
+    - `clock`: answers the moment to use in place of the store's clock, for tests.
+    - `eager`: run each job at its enqueue, in the caller, without the store.
+
+    >>> app = Rota("memory://")
+    >>> @app.task
+    ... def add(a: int, b: int) -> int:
+    ...     return a + b
+    >>> job = add.enqueue(1, 2)
+    >>> str(app.run_one())
+    'ran rota.app.add'
+    >>> job.refresh().status
+    <State.SUCCEEDED: 'succeeded'>
+    >>> app.close()
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        keep_succeeded: float | timedelta | None = DAY,
+        keep_failed: float | timedelta | None = None,
+        keep_cancelled: float | timedelta | None = 7 * DAY,
+        max_payload: int = MAX_PAYLOAD,
+        clock: Clock | None = None,
+        eager: bool = False,
+        **store_options: Any,
+    ) -> None:
+        self.url = url or os.environ.get("ROTA_URL") or "sqlite:///rota.db"
+        self.settings = settings(keep_succeeded, keep_failed, keep_cancelled, max_payload)
+        self.max_payload = max_payload
+        self.clock = clock
+        self.eager = eager
+        self.tasks: dict[str, Task[..., Any, Any]] = {}
+        """Every declared task by its name."""
+        self._store_options = store_options
+        self._store: Store | None = None
+        self._opening = threading.Lock()
+        self._door = Door(lambda jobs: self.store.insert(jobs, self.now()))
+        self._declared: dict[str, tuple[float, Options]] = {}
+
+    # -- tasks ----------------------------------------------------------------------------------
+
+    @overload
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R, R]: ...
+    @overload
+    def task(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        priority: int = 0,
+        max_attempts: int = 5,
+        retry: object = DEFAULT,
+        timeout: float | timedelta | None = None,
+        keep_result: bool = False,
+        isolated: bool = False,
+    ) -> TaskDecorator: ...
+    def task(
+        self,
+        function: Any = None,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        priority: int = 0,
+        max_attempts: int = 5,
+        retry: object = DEFAULT,
+        timeout: float | timedelta | None = None,
+        keep_result: bool = False,
+        isolated: bool = False,
+    ) -> Any:
+        """Declare a function as a task, as `@app.task` or with options as `@app.task(queue="mail")`.
+
+        - `name`: how jobs refer to it; its module and name by default.
+        - `queue`, `priority` (larger first), `max_attempts`: what its jobs start with.
+        - `retry`: the wait before the next attempt: a policy of `rota.retries`, seconds, a list of seconds, a function of
+          `(attempt, error)`, a dict by exception class, or `None` for no retries. By default attempt⁴ + 2 seconds.
+        - `timeout`: seconds that a body may run.
+        - `keep_result`: store what it returns, for `job.result()`.
+        - `isolated`: run it in a process of its own, which a time-out or a cancel can kill.
+
+        Raises `ConfigError` for an option that cannot be right and for a name that is taken.
+        """
+        options = Options(
+            queue=check_name("queue", queue), priority=check_priority(priority), max_attempts=check_attempts(max_attempts)
+        )
+        policy = policy_of(retry)
+        limit = None if timeout is None else span(timeout, "timeout")
+        if limit == 0:
+            raise ConfigError("timeout=0: no body could run; leave the timeout out for no limit")
+
+        def declare(function: Callable[..., Any]) -> Task[..., Any, Any]:
+            from rota.attempt import is_coroutine_function
+
+            called = check_name("task", name or f"{function.__module__}.{function.__qualname__}")
+            task: Task[..., Any, Any] = Task(
+                self,
+                function,
+                called,
+                options,
+                policy=policy,
+                timeout=limit,
+                keep_result=keep_result,
+                isolated=isolated,
+                is_coroutine=is_coroutine_function(function),
+            )
+            self._register(task)
+            return task
+
+        return declare if function is None else declare(function)
+
+    def named(self, name: str) -> NamedTask:
+        """A task by its name alone, for a process without its code: `using` and `enqueue` work on it.
+
+        What its declaration says of queue, priority and attempts is used where a worker has told the store of it.
+        """
+        return NamedTask(self, name)
+
+    def send(self, name: str, *args: Any, **kwargs: Any) -> Job[Any]:
+        """Enqueue a task by its name: short for `app.named(name).enqueue(…)`."""
+        return self.named(name).enqueue(*args, **kwargs)
+
+    async def asend(self, name: str, *args: Any, **kwargs: Any) -> Job[Any]:
+        return await self.named(name).aenqueue(*args, **kwargs)
+
+    def declare(self) -> None:
+        """Tell the store the declared defaults of every task, as a worker does when it starts."""
+        self.store.declare(
+            [TaskRow(task.name, task.options.queue, task.options.priority, task.options.max_attempts) for task in self.tasks.values()]
+        )
+
+    def _register(self, task: Task[..., Any, Any]) -> None:
+        if task.name in self.tasks:
+            raise ConfigError(
+                f"two tasks are named {task.name}: {self.tasks[task.name].function!r} and {task.function!r}; "
+                'give one of them another name with @app.task(name="…")'
+            )
+        if task.isolated:
+            from rota.isolation import check_isolated
+
+            check_isolated(task)
+        self.tasks[task.name] = task
+
+    # -- taking jobs in (what tasks ask of the app) ---------------------------------------------
+
+    def take(self, jobs: Iterable[NewJob]) -> list[Job[Any]]:
+        if self.eager:
+            return [self._eagerly(new) for new in jobs]
+        return [Job(self, put.id, existed=put.existed) for put in self.store.insert(jobs, self.now())]
+
+    async def atake(self, jobs: Sequence[NewJob]) -> list[Job[Any]]:
+        if self.eager:
+            return await self.in_thread(lambda: self.take(jobs))
+        return [Job(self, put.id, existed=put.existed) for put in await self._door.insert(jobs)]
+
+    def defaults(self, name: str) -> Options:
+        """What jobs of a task start with: as declared here, else as a worker told the store, else Rota's defaults."""
+        if name in self.tasks:
+            return self.tasks[name].options
+        if self.eager:
+            return Options()
+        read_at, options = self._declared.get(name, (-_DEFAULTS_AGE, Options()))
+        if time.monotonic() - read_at >= _DEFAULTS_AGE:
+            row = self.store.declared(name)
+            options = Options() if row is None else Options(queue=row.queue, priority=row.priority, max_attempts=row.max_attempts)
+            if row is not None:
+                self._declared[name] = (time.monotonic(), options)
+        return options
+
+    def _eagerly(self, new: NewJob) -> Job[Any]:
+        from rota.inline import run_eagerly
+
+        if new.task not in self.tasks:
+            raise ConfigError(f"eager mode runs jobs in this process, and no task here is named {new.task}")
+        now = self.now()
+        return Job(self, new.id, run_eagerly(new, self.tasks[new.task], machine_now() if now is None else now))
+
+    # -- working jobs right here ----------------------------------------------------------------
+
+    def run_one(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> Event | None:
+        """Claim and run one due job of these queues (`None`: of all) in the caller and say what happened.
+
+        `now` is the moment to judge by, in place of the store's clock. Answers `None` when nothing is due. The `str` of the
+        answer is a line such as `ran greet` or `failed broken on attempt 1: it broke`. The claim holds for five minutes.
+        """
+        from rota import inline
+
+        return inline.run_one(self.store, self.tasks, _names(queues), self.settings.kept, self._at(now))
+
+    async def arun_one(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> Event | None:
+        return await self.in_thread(lambda: self.run_one(queues, now))
+
+    def drain(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> list[Event]:
+        """Run every due job of these queues in the caller, one after the other, and say what happened. For tests and scripts."""
+        from rota import inline
+
+        return inline.drain(self.store, self.tasks, _names(queues), self.settings.kept, self._at(now))
+
+    async def adrain(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> list[Event]:
+        return await self.in_thread(lambda: self.drain(queues, now))
+
+    # -- looking --------------------------------------------------------------------------------
+
+    def get(self, id: str) -> Job[Any]:
+        """The job with this id. Raises `JobNotFound`."""
+        rows = self.rows([id])
+        if not rows:
+            raise JobNotFound(f"no job {id}: it never existed, was deleted, or its time in the history ended (see the keep_ settings)")
+        return Job(self, id, rows[0])
+
+    async def aget(self, id: str) -> Job[Any]:
+        return await self.in_thread(lambda: self.get(id))
+
+    def jobs(
+        self,
+        *,
+        status: str | Sequence[str] = (),
+        queue: str | None = None,
+        task: str | None = None,
+        key: str | None = None,
+        limit: int = 50,
+        before: str | None = None,
+    ) -> list[Job[Any]]:
+        """Jobs, the newest first. For the next page pass the last one's id as `before`.
+
+        Raises `ConfigError` for a status that does not exist, and for a queue that nothing was ever enqueued on.
+        """
+        rows = operate.find(self.store, operate.where(status, queue, task, key), limit, before)
+        return [Job(self, row.id, row) for row in rows]
+
+    async def ajobs(self, **which: Any) -> list[Job[Any]]:
+        return await self.in_thread(lambda: self.jobs(**which))
+
+    def stats(self) -> Stats:
+        """How many jobs there are in each state, by queue and task, how long the oldest waits, and who works."""
+        return operate.stats(self.store, self.now())
+
+    async def astats(self) -> Stats:
+        return await self.in_thread(self.stats)
+
+    def check(self, max_wait: float | timedelta | None = None) -> list[Problem]:
+        """What is wrong: leases that ran out, jobs that no live worker knows or serves, and due jobs that wait too long."""
+        return operate.check(self.store, None if max_wait is None else span(max_wait, "max_wait"), self.now())
+
+    async def acheck(self, max_wait: float | timedelta | None = None) -> list[Problem]:
+        return await self.in_thread(lambda: self.check(max_wait))
+
+    def workers(self) -> list[WorkerRow]:
+        """The workers that the store knows, oldest first."""
+        return self.store.workers()
+
+    async def aworkers(self) -> list[WorkerRow]:
+        return await self.in_thread(self.workers)
+
+    # -- changing -------------------------------------------------------------------------------
+
+    def cancel(self, id: str) -> State:
+        """Cancel one job and answer where that left it; see `Job.cancel`."""
+        return Job[Any](self, id).cancel()
+
+    async def acancel(self, id: str) -> State:
+        return await self.in_thread(lambda: self.cancel(id))
+
+    def retry(self, id: str) -> Job[Any]:
+        """Queue one job to run now, with all of its attempts before it; see `Job.retry`."""
+        return Job[Any](self, id).retry()
+
+    async def aretry(self, id: str) -> Job[Any]:
+        return await self.in_thread(lambda: self.retry(id))
+
+    def delete(self, id: str) -> None:
+        """Remove one job from the store; see `Job.delete`."""
+        Job[Any](self, id).delete()
+
+    async def adelete(self, id: str) -> None:
+        await self.in_thread(lambda: self.delete(id))
+
+    def change_all(self, move: Move, where: Where, tell: Callable[[int], object] = lambda _: None) -> list[Changed]:
+        """Cancel, retry or delete every job that `where` (of `rota.operate.where`) names, in steps of 500.
+
+        `tell` hears how many jobs were seen after each step. The answer holds those that changed.
+        """
+        return operate.change_all(self.store, move, where, self.now(), tell)
+
+    async def achange_all(self, move: Move, where: Where, tell: Callable[[int], object] = lambda _: None) -> list[Changed]:
+        return await self.in_thread(lambda: self.change_all(move, where, tell))
+
+    def purge(self, **keep: float | timedelta | None) -> dict[State, int]:
+        """Delete finished jobs whose time in the history ended, and answer how many of each state.
+
+        By default the app's own `keep_…` settings count; `purge(failed=86400)` names others, by state.
+        """
+        return operate.purge(self.store, ages(**keep) if keep else self.settings.ages, self.now())
+
+    async def apurge(self, **keep: float | timedelta | None) -> dict[State, int]:
+        return await self.in_thread(lambda: self.purge(**keep))
+
+    def purgeable(self, **keep: float | timedelta | None) -> dict[State, int]:
+        """How many finished jobs of each state `purge` would delete now."""
+        return self.store.prunable(ages(**keep) if keep else self.settings.ages, self.now())
+
+    async def apurgeable(self, **keep: float | timedelta | None) -> dict[State, int]:
+        return await self.in_thread(lambda: self.purgeable(**keep))
+
+    # -- what handles ask -----------------------------------------------------------------------
+
+    def rows(self, ids: Sequence[str]) -> list[JobRow]:
+        return self.store.get(ids) if not self.eager else []
+
+    def attempts_of(self, id: str) -> list[AttemptRow]:
+        return self.store.attempts(id)
+
+    def change(self, move: Move, ids: Sequence[str]) -> list[Changed]:
+        if self.eager:
+            raise NotSupported("eager mode keeps no jobs: there is nothing to change")
+        return self.store.change(move, ids, self.now())
+
+    def read_result(self, task: str, text: str) -> Any:
+        """A stored result as its task declares it; as plain JSON values where the task's code is not here."""
+        return self.tasks[task].signature.decode_result(text) if task in self.tasks else msgspec.json.decode(text)
+
+    async def in_thread(self, call: Callable[[], T]) -> T:
+        return await self._door.run(call)
+
+    # -- the store ------------------------------------------------------------------------------
+
+    @property
+    def store(self) -> Store:
+        """The store, opened: its tables are made where they are missing."""
+        if self._store is None:
+            from rota.stores import open_store
+
+            with self._opening:
+                if self._store is None:
+                    store = open_store(self.url, **self._store_options)
+                    store.open()
+                    self._store = store
+        return self._store
+
+    def now(self) -> Micros | None:
+        """The moment that the app's clock tells, or `None` for the store's own."""
+        return None if self.clock is None else moment(self.clock(), "clock")
+
+    def _at(self, now: datetime | None) -> Micros | None:
+        return self.now() if now is None else moment(now, "now")
+
+    def close(self) -> None:
+        """Give back connections and threads. The app may be used again afterwards."""
+        self._door.close()
+        with self._opening:
+            if self._store is not None:
+                self._store.close()
+                self._store = None
+
+    async def aclose(self) -> None:
+        import asyncio
+
+        await asyncio.to_thread(self.close)
+
+    def __enter__(self) -> Rota:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Rota:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+def _names(queues: Sequence[str] | None) -> Sequence[str] | None:
+    if isinstance(queues, str):
+        raise ConfigError(f"queues={queues!r}: pass a list of names, for example [{queues!r}]")
+    return queues
+

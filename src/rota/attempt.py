@@ -1,0 +1,147 @@
+"""One attempt: a claimed job's body is run, and how it ends becomes an outcome. Used by workers and by `run_one` alike."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Any
+
+from rota.clock import SECOND, Micros
+from rota.codec import failure_of
+from rota.context import CurrentJob, enter
+from rota.errors import ArgumentsError
+from rota.model import Claimed, Outcome
+from rota.rules.decide import End, Interrupted, Raised, Returned, Stopped, decide
+from rota.task import Task
+
+log = logging.getLogger("rota")
+
+CANCELLED = "cancelled"
+TIMED_OUT = "timed out"
+LOST = "lost"
+SHUTDOWN = "shutdown"
+
+
+class Run:
+    """A job in a worker's hands: what it is, whether it should stop, and how far it says it is."""
+
+    __slots__ = ("cancel", "deadline", "interrupted", "job", "progress", "started", "stop", "task", "worker")
+
+    def __init__(self, job: Claimed, task: Task[..., Any, Any], worker: str = "") -> None:
+        self.job = job
+        self.task = task
+        self.worker = worker
+        self.stop: str | None = None
+        """Why the body should end soon: one of the words above. The first reason given stays."""
+        self.interrupted = False
+        """Whether it is being made to end, where that is possible."""
+        self.progress: str | None = None
+        self.started: int | None = None
+        """When the body began, by `time.monotonic_ns`."""
+        self.deadline: float | None = None
+        self.cancel: Callable[[], object] | None = None
+        """Interrupts the body from another thread, where it can be."""
+
+    @property
+    def took(self) -> Micros:
+        """How long the body has run by now."""
+        return 0 if self.started is None else (time.monotonic_ns() - self.started) // 1000
+
+    def warn(self, why: str) -> None:
+        """Make `should_stop` true."""
+        if self.stop is None:
+            self.stop = why
+
+    def interrupt(self, why: str) -> None:
+        """Make `should_stop` true, and end a coroutine's or an isolated body from outside."""
+        self.warn(why)
+        self.interrupted = True
+        if self.cancel is not None:
+            self.cancel()
+
+
+def perform(run: Run) -> Outcome:
+    """Run a plain function's body to its end in this thread. Raises nothing, whatever the body does."""
+    run.started = time.monotonic_ns()
+    try:
+        args, kwargs = run.task.signature.decode(run.job.args)
+        value = copy_context().run(_call, run, args, kwargs)
+    except BaseException as error:  # noqa: BLE001  # SystemExit of a body must not end the worker, and is a failure like others
+        return conclude(run, raised(run, error))
+    return conclude(run, returned(run, value))
+
+
+async def aperform(run: Run) -> Outcome:
+    """Run a coroutine function's body to its end, in a context of its own. Raises nothing, whatever the body does."""
+    run.started = time.monotonic_ns()
+    try:
+        args, kwargs = run.task.signature.decode(run.job.args)
+        enter(CurrentJob(run.job, run))
+        value = await run.task.function(*args, **kwargs)
+    except BaseException as error:  # noqa: BLE001  # as above; a cancellation arrives here too
+        return conclude(run, raised(run, error))
+    return conclude(run, returned(run, value))
+
+
+def perform_here(run: Run) -> Outcome:
+    """Run any body to its end in this thread: a coroutine function gets an event loop of its own."""
+    if not run.task.is_coroutine:
+        return perform(run)
+    import asyncio
+
+    return asyncio.run(aperform(run))
+
+
+def raised(run: Run, error: BaseException) -> End:
+    """The end of a body that raised: its own failure, or the way in which it was asked to stop."""
+    match run.stop:
+        case "cancelled":
+            return Stopped()
+        case "shutdown":
+            return Interrupted("the worker was shut down")
+        case "lost":
+            return Interrupted("the lease was lost")
+        case "timed out":
+            return timed_out(run)
+        case _:
+            return Raised(error, failure_of(error))
+
+
+def timed_out(run: Run) -> Raised:
+    """The end of a body whose time is up."""
+    limit = (run.task.timeout or 0) / SECOND
+    error = TimeoutError(f"timed out after {limit:g} s")
+    return Raised(error, failure_of(error))
+
+
+def returned(run: Run, value: object) -> Returned:
+    """The end of a body that returned. A result that cannot be stored is told and dropped: the work is done, and not done again."""
+    if not run.task.keep_result:
+        return Returned()
+    try:
+        return Returned(run.task.signature.encode_result(value))
+    except ArgumentsError as error:
+        log.warning("the result of %s (job %s) is not kept: %s", run.task.name, run.job.id, error)
+        return Returned()
+
+
+def conclude(run: Run, end: End) -> Outcome:
+    """The outcome of an end, by the task's retry policy."""
+    return decide(end, run.job, run.task.policy, random.random())  # noqa: S311  # chance for jitter, not for secrets
+
+
+def _call(run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+    enter(CurrentJob(run.job, run))
+    return run.task.function(*args, **kwargs)
+
+
+def is_coroutine_function(function: Callable[..., object]) -> bool:
+    """Whether calling it answers a coroutine: `async def`, also behind `functools.partial` or a callable object."""
+    from inspect import iscoroutinefunction, unwrap
+
+    inner = unwrap(function)
+    return iscoroutinefunction(inner) or iscoroutinefunction(getattr(inner, "__call__", None))  # noqa: B004
+

@@ -1,0 +1,92 @@
+"""What becomes of a job when an attempt ends: from how it ended and what attempts are left to an outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from rota.model import Again, Cancelled, Claimed, Failed, Failure, Outcome, Released, Snoozed, Succeeded
+from rota.rules.retry import BadWait, RetryPolicy
+from rota.rules.unknown import look_again
+from rota.signals import Abandon, Retry, Snooze
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The body returned; `result` is its value as JSON where it is kept."""
+
+    result: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The body raised, or its arguments could not be read, or its time was up."""
+
+    error: BaseException
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The body ended because someone asked to cancel the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The worker had to give the job up before it ended."""
+
+    reason: str
+
+
+End = Returned | Raised | Stopped | Interrupted
+"""How an attempt ended."""
+
+
+def decide(end: End, job: Claimed, policy: RetryPolicy, dice: float) -> Outcome:
+    """The outcome of an attempt. `dice` is a chance from 0 up to 1, for policies with jitter."""
+    match end:
+        case Returned(result):
+            return Succeeded(result)
+        case Stopped():
+            return Cancelled()
+        case Interrupted(reason):
+            return Released(reason)
+        case Raised(Snooze() as snooze, _):
+            return Snoozed(snooze.wait)
+        case Raised(Abandon(), failure):
+            return Failed(failure)
+        case Raised(_, failure) if job.attempt >= job.max_attempts:
+            return Failed(failure)
+        case Raised(Retry() as retry, failure):
+            return Again(failure, retry.wait)
+        case Raised(error, failure):
+            return _by_policy(error, failure, job, policy, dice)
+        case _:
+            assert_never(end)
+
+
+def unknown(job: Claimed) -> Outcome:
+    """The outcome of a job whose task the worker does not know: handed back with growing waits, and failed in the end.
+
+    Another worker may know it, since a deployment may be half done.
+    """
+    reason = no_performer(job.task)
+    wait = look_again(job.excused)
+    if wait is None:
+        return Failed(Failure("UnknownTask", reason))
+    return Released(reason, wait)
+
+
+def no_performer(task: str) -> str:
+    """The reason given for a job whose task nobody registers, in the guide's words."""
+    return f"no performer is named {task}"
+
+
+def _by_policy(error: BaseException, failure: Failure, job: Claimed, policy: RetryPolicy, dice: float) -> Outcome:
+    try:
+        wait = policy.wait(job.attempt, error, dice)
+    except BadWait as bad:
+        # A faulty policy must not cost the job its retries: the default's wait is used, and the reason says so.
+        wait = bad.fallback
+        failure = Failure(failure.type, f"{failure.message} ({bad})", failure.trace)
+    return Failed(failure) if wait is None else Again(failure, wait)

@@ -1,0 +1,45 @@
+"""How many jobs a worker has in hand: enough that no slot waits for the store, few enough that no job waits behind another.
+
+Claims and finishes are cheap in batches, so a worker of quick jobs claims ahead; one of slow jobs must not, since
+what it claims no other worker can run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+AHEAD_SECONDS = 0.02
+"""A worker claims ahead as much as it ends in this time, so that is about how long a claimed job waits for a slot."""
+MOST_AHEAD = 1_000
+STALE_SECONDS = 1.0
+"""A job that was claimed ahead and has waited this long is handed back: the jobs before it are slower than they were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a worker of `slots` ends jobs, learnt as it goes, and what follows from it."""
+
+    slots: int
+    rate: float = 0.0
+    """Jobs a second, an average in which the latest turn counts half."""
+    target: int = 0
+    """How many jobs to have in hand; never less than the slots."""
+
+    def after(self, ended: int, seconds: float) -> Pace:
+        """The pace after a busy stretch in which `ended` jobs ended. The target at most doubles, so a guess is soon mended."""
+        if seconds <= 0:
+            return self
+        rate = (self.rate + ended / seconds) / 2
+        ahead = min(int(rate * AHEAD_SECONDS), MOST_AHEAD)
+        return Pace(self.slots, rate, min(self.slots + ahead, max(self.target, self.slots) * 2))
+
+    def room(self, in_hand: int) -> int:
+        """How many jobs to claim now: none until half of the target is used up or a slot is free, since small claims cost most."""
+        target = max(self.target, self.slots)
+        if in_hand >= self.slots and in_hand > target // 2:
+            return 0
+        return target - in_hand
+
+    def ring_at(self, waiting: int) -> int:
+        """After how many ended jobs the store should hear of them: at once when no job waits for a slot, else in batches."""
+        return max(1, waiting // 2)

@@ -1,0 +1,56 @@
+"""What an app can be told besides its store: how long things last and how large they may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from rota.clock import SECOND, Micros, span
+from rota.errors import ConfigError
+from rota.model import FINAL, State
+
+DAY = 86_400.0
+SHORTEST_LEASE: Micros = SECOND // 2
+MAX_PAYLOAD = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Checked settings; see `Rota` for what each means."""
+
+    ages: dict[State, Micros]
+    """How long finished jobs stay, by state; a state that is missing stays for ever."""
+    max_payload: int
+
+    @property
+    def kept(self) -> frozenset[State]:
+        """The states whose jobs stay in the history at all."""
+        return frozenset(state for state in FINAL if self.ages.get(state) != 0)
+
+
+def settings(
+    keep_succeeded: float | timedelta | None,
+    keep_failed: float | timedelta | None,
+    keep_cancelled: float | timedelta | None,
+    max_payload: int,
+) -> Settings:
+    """Check what was given. Raises `ConfigError` naming the setting."""
+    if isinstance(max_payload, bool) or not isinstance(max_payload, int) or max_payload < 2:
+        raise ConfigError(f"max_payload={max_payload!r}: the limit is a number of bytes, for example {MAX_PAYLOAD}")
+    return Settings(ages(succeeded=keep_succeeded, failed=keep_failed, cancelled=keep_cancelled), max_payload)
+
+
+def ages(**keep: float | timedelta | None) -> dict[State, Micros]:
+    """Retention by state, from seconds or a `timedelta` by the state's name; `None` keeps for ever."""
+    return {State(state): span(age, f"keep_{state}") for state, age in keep.items() if age is not None}
+
+
+def check_lease(lease: float | timedelta) -> Micros:
+    """A lease that three beats fit into. Raises `ConfigError` when it is too short."""
+    length = span(lease, "lease")
+    if length < SHORTEST_LEASE:
+        raise ConfigError(
+            f"lease={lease!r} is too short: a worker beats three times in a lease, and less than half a second "
+            "loses jobs to a short pause; the default is 60 seconds"
+        )
+    return length

@@ -1,0 +1,51 @@
+"""What a task may raise to say more than "it failed"."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from rota.clock import Micros, span
+
+
+class Signal(Exception):
+    """The base of what a task raises to speak to its worker."""
+
+
+class Retry(Signal):
+    """Fail this attempt and try again `after` seconds (or a `timedelta`), whatever the retry policy says.
+
+    The attempt counts: on the last one the job fails, with `reason`.
+
+    >>> raise Retry(after=30, reason="the partner is busy")
+    Traceback (most recent call last):
+    rota.signals.Retry: the partner is busy
+    """
+
+    def __init__(self, after: float | timedelta, reason: str = "the task asked for another attempt") -> None:
+        super().__init__(reason)
+        self.wait: Micros = span(after, "after")
+
+
+class Abandon(Signal):
+    """Fail the job now, with this reason; attempts that are left are not used.
+
+    >>> raise Abandon("order 42 was refunded")
+    Traceback (most recent call last):
+    rota.signals.Abandon: order 42 was refunded
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+
+
+class Snooze(Signal):
+    """Run the job again after `delay` seconds (or a `timedelta`); this attempt does not count.
+
+    >>> raise Snooze(60)
+    Traceback (most recent call last):
+    rota.signals.Snooze: snoozed for 60 s
+    """
+
+    def __init__(self, delay: float | timedelta) -> None:
+        self.wait: Micros = span(delay, "delay")
+        super().__init__(f"snoozed for {self.wait / 1_000_000:g} s")

@@ -1,0 +1,37 @@
+"""Waiting for a store that is away: longer and longer, a log line a try, and ended at once by a shutdown."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+
+log = logging.getLogger("rota")
+_FIRST = 0.1
+_LONGEST = 5.0
+
+
+class Backoff:
+    """One thread's waits; they start short again after `over`."""
+
+    def __init__(self, stopping: threading.Event) -> None:
+        self._stopping = stopping
+        self._tries = 0
+
+    def pause(self, what: str, error: BaseException | None) -> None:
+        """Say what is wrong, and sleep until the next try is due or the worker stops."""
+        wait = min(_FIRST * 2**self._tries, _LONGEST) * (0.75 + random.random() / 2)  # noqa: S311
+        self._tries = min(self._tries + 1, 10)
+        log.warning("%s; next try in %.1f s%s", what, wait, f": {error}" if error is not None else "")
+        self._stopping.wait(wait)
+
+    def over(self) -> None:
+        """The store answered."""
+        if self._tries:
+            log.info("the store is back")
+            self._tries = 0
+
+    @property
+    def tries(self) -> int:
+        """How many tries failed in a row."""
+        return self._tries

@@ -1,0 +1,89 @@
+"""The event loop that runs coroutine functions, in a thread of its own so that no body can keep the worker from its work."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from functools import partial
+
+from rota.attempt import Run, aperform
+from rota.worker.crew import Crew
+
+
+class Coroutines:
+    """One loop for all coroutine bodies, started when the first comes."""
+
+    def __init__(self, crew: Crew, hand_over: Callable[[Sequence[Run]], None]) -> None:
+        self._crew = crew
+        self._hand_over = hand_over
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, runs: Sequence[Run]) -> None:
+        """Run these bodies, each of which has a slot. One wake-up of the loop serves them all."""
+        self._ready().call_soon_threadsafe(self._launch, runs)
+
+    def close(self) -> None:
+        """Cancel what still runs, give it a moment, and end the loop."""
+        with self._starting:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(self._wind_up)
+            thread.join(5)
+
+    def _ready(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._serve, args=(self._loop,), name="rota-loop", daemon=True)
+                self._thread.start()
+            return self._loop
+
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_forever()
+        finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+    def _launch(self, runs: Sequence[Run]) -> None:
+        """On the loop: begin a task for each body, in a context that no other body has seen."""
+        loop = asyncio.get_running_loop()
+        for run in runs:
+            task = loop.create_task(self._live(run), context=copy_context(), name=run.job.task)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            run.cancel = partial(loop.call_soon_threadsafe, task.cancel)
+            if run.interrupted:
+                task.cancel()
+
+    async def _live(self, run: Run) -> None:
+        crew = self._crew
+        crew.watch(run)
+        outcome = await aperform(run)
+        run.cancel = None
+        if not crew.end(run, outcome):
+            return
+        following = crew.next()
+        if following is None:
+            return
+        if following.task.is_coroutine:
+            # Through the loop rather than from here, whose context is the ended body's.
+            asyncio.get_running_loop().call_soon(self._launch, [following], context=_clean)
+        else:
+            self._hand_over([following])
+
+    def _wind_up(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.1 if self._tasks else 0, loop.stop)
+
+
+_clean = copy_context()

@@ -1,0 +1,145 @@
+"""The jobs in a worker's hands: who has a slot, who waits for one, and what ended. Shared by all of the worker's threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from rota.attempt import Run
+from rota.model import Outcome
+from rota.worker.bell import Bell
+
+Start = Callable[[Sequence[Run]], None]
+
+
+class Crew:
+    """Keeps bodies to `slots` at a time, in the order in which they were claimed.
+
+    A slot goes from a body that ended straight to the next job, without the ledger, so it never waits for the store.
+    """
+
+    def __init__(self, slots: int, bell: Bell) -> None:
+        self.slots = slots
+        self.bell = bell
+        self.ring_at = 1
+        """After how many outcomes the bell is rung."""
+        self.in_hand: set[Run] = set()
+        """Every job that was added and has not ended."""
+        self.timed: set[Run] = set()
+        """Those that have a deadline; the ledger watches it."""
+        self._start: Start = lambda _: None
+        self._lock = threading.Lock()
+        self._waiting: deque[Run] = deque()
+        self._free = slots
+        self._oldest = 0.0
+        self._outcomes: deque[tuple[Run, Outcome]] = deque()
+        self._stuck: set[Run] = set()
+        self._blocked: set[Run] = set()
+
+    def begin_with(self, start: Start) -> None:
+        """Say who runs bodies: `start` is given jobs that have a slot, and must not block."""
+        self._start = start
+
+    # -- for the ledger -------------------------------------------------------------------------
+
+    def add(self, runs: Sequence[Run]) -> None:
+        """Take claimed jobs in hand; those that find a slot free begin."""
+        with self._lock:
+            if not self._waiting:
+                self._oldest = time.monotonic()
+            self.in_hand.update(runs)
+            self._waiting.extend(runs)
+            ready = [self._waiting.popleft() for _ in range(min(self._free, len(self._waiting)))]
+            self._free -= len(ready)
+        if ready:
+            self._start(ready)
+
+    def outcomes(self) -> list[tuple[Run, Outcome]]:
+        """What ended since the last call."""
+        taken = []
+        while self._outcomes:
+            taken.append(self._outcomes.popleft())
+        return taken
+
+    def unstarted(self) -> list[Run]:
+        """Take back the jobs that still wait for a slot; they have not ended."""
+        with self._lock:
+            runs = list(self._waiting)
+            self._waiting.clear()
+        return runs
+
+    def give_up(self, run: Run, outcome: Outcome) -> bool | None:
+        """End a job over its body's head. Answers whether its slot went to another; `None` when the body was quicker.
+
+        As many bodies as there are slots may be stuck like this; what is stuck beyond that keeps its slot until it ends.
+        """
+        with self._lock:
+            given = len(self._stuck) < self.slots
+            (self._stuck if given else self._blocked).add(run)
+        if not self.end(run, outcome):
+            with self._lock:
+                self._stuck.discard(run)
+                self._blocked.discard(run)
+            return None
+        if given and (following := self.next()) is not None:
+            self._start([following])
+        return given
+
+    @property
+    def ended(self) -> int:
+        """How many outcomes wait to be taken."""
+        return len(self._outcomes)
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs in hand wait for a slot."""
+        return len(self._waiting)
+
+    @property
+    def free(self) -> int:
+        """How many slots are free."""
+        return self._free
+
+    def waited(self) -> float:
+        """For how many seconds, about, jobs in hand have waited for a slot without pause."""
+        return time.monotonic() - self._oldest if self._waiting else 0.0
+
+    # -- for whoever runs bodies ----------------------------------------------------------------
+
+    def end(self, run: Run, outcome: Outcome) -> bool:
+        """Hand in a job's outcome, and answer whether the caller still has its slot. Only the first call for a job counts.
+
+        A false answer means that the job was ended over the body's head (its time was up), and its slot given away.
+        """
+        try:
+            self.in_hand.remove(run)
+        except KeyError:
+            with self._lock:
+                kept = run in self._blocked
+                self._blocked.discard(run)
+                self._stuck.discard(run)
+            return kept
+        if run.deadline is not None:
+            self.timed.discard(run)
+        self._outcomes.append((run, outcome))
+        if len(self._outcomes) >= self.ring_at:
+            self.bell.ring()
+        return True
+
+    def next(self) -> Run | None:
+        """The next job for a slot that just became free; where none waits, the slot is given back."""
+        with self._lock:
+            if self._waiting:
+                self._oldest = time.monotonic()
+                return self._waiting.popleft()
+            self._free += 1
+            return None
+
+    def watch(self, run: Run) -> None:
+        """Start the clock of a body whose task has a time-out; called as the body begins."""
+        if run.task.timeout is not None:
+            run.deadline = time.monotonic() + run.task.timeout / 1_000_000
+            self.timed.add(run)
+            self.bell.ring()

@@ -1,0 +1,44 @@
+"""Who a worker is to its store: an id of its own for each start, and a new one when its lease was taken."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+
+import msgspec
+
+from rota.clock import Micros
+from rota.ids import new_id
+from rota.model import WorkerRow
+
+
+class Identity:
+    """The worker's row. Read by many threads, replaced by the pulse alone."""
+
+    def __init__(
+        self, name: str | None, queues: Sequence[str] | None, tasks: Sequence[str], concurrency: int, lease: Micros, version: str
+    ) -> None:
+        host = socket.gethostname()
+        self.row = WorkerRow(
+            id=new_id(),
+            name=name or f"{host}:{os.getpid()}",
+            host=host,
+            pid=os.getpid(),
+            queues=None if queues is None else list(queues),
+            tasks=sorted(tasks),
+            concurrency=concurrency,
+            lease=lease,
+            version=version,
+        )
+
+    @property
+    def id(self) -> str:
+        return self.row.id
+
+    def renew(self) -> WorkerRow:
+        """A row with a new id, not yet in force: it is joined first and then taken on."""
+        return msgspec.structs.replace(self.row, id=new_id())
+
+    def take_on(self, row: WorkerRow) -> None:
+        self.row = row

@@ -1,0 +1,370 @@
+"""The thread between the jobs in hand and the store: it writes what ended and claims what is next, in one round trip.
+
+It sleeps on the bell, which is rung by bodies that end, by the listener, and by whoever stops the worker.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+
+from rota import events
+from rota.app import Rota
+from rota.attempt import LOST, SHUTDOWN, TIMED_OUT, Run, conclude, timed_out
+from rota.clock import SECOND
+from rota.errors import StoreUnavailable
+from rota.inline import keeps
+from rota.model import Ask, Claimed, Ended, Failed, Failure, Outcome, Released, Succeeded
+from rota.rules.decide import unknown
+from rota.rules.pace import STALE_SECONDS, Pace
+from rota.stores.base import Store
+from rota.worker.backoff import Backoff
+from rota.worker.bell import Bell
+from rota.worker.crew import Crew
+from rota.worker.identity import Identity
+
+log = logging.getLogger("rota")
+
+_TOGETHER = 0.005
+"""Seconds that an outcome waits for others while there are jobs waiting for slots."""
+_STUBBORN = 5.0
+"""Seconds that a coroutine or a process has to end after its time is up, before its job is recorded as failed all the same."""
+_RELOOKS = (0.02, 0.2, 1.0)
+"""Seconds after falling asleep at which the ledger looks again: an insert that began before it said so does not ring."""
+_STEP = 500
+_FATAL_TRIES = 20
+"""So many unforeseen errors in a row end the worker: it cannot do its work."""
+
+Handed = tuple[Run, Outcome]
+
+
+class Ledger:
+    """Owns the worker's claims from the store's side."""
+
+    def __init__(
+        self, app: Rota, store: Store, crew: Crew, bell: Bell, identity: Identity, queues: Sequence[str] | None, poll: float
+    ) -> None:
+        self._app = app
+        self._store = store
+        self._crew = crew
+        self._bell = bell
+        self._identity = identity
+        self._fixed_queues = None if queues is None else tuple(queues)
+        self._queues = self._fixed_queues or ()
+        self._queues_at = 0.0
+        self._poll = poll
+        self._pace = Pace(crew.slots)
+        self._stopping = threading.Event()
+        self._handback_at: float | None = None
+        self._backoff = Backoff(self._stopping)
+        self._pending: dict[str, list[Handed]] = {}
+        self._uncertain = False
+        self._look = True
+        self._rung = False
+        self._asleep_as: str | None = None
+        self._full_claims = 0
+        self._look_at: list[float] = []
+        self._promote_at = 0.0
+        self._turned_at = time.monotonic()
+        self.failed = False
+        """Whether it ended because it could not do its work."""
+
+    # -- for other threads ----------------------------------------------------------------------
+
+    def ring(self) -> None:
+        """There may be work in the store."""
+        self._rung = True
+        self._bell.ring()
+
+    def stop(self, handback_in: float) -> None:
+        """Claim no more; hand back what has not ended `handback_in` seconds from now. May be called again with less time."""
+        at = time.monotonic() + handback_in
+        self._handback_at = at if self._handback_at is None else min(at, self._handback_at)
+        self._stopping.set()
+        self._bell.ring()
+
+    # -- the thread -----------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Work until stopped and everything in hand has ended or been handed back."""
+        errors = 0
+        while not self._done():
+            try:
+                self._step()
+                errors = 0
+            except StoreUnavailable as error:
+                self._uncertain = True
+                if self._past_handback() and self._backoff.tries >= 3:
+                    log.warning("the store is away at the end: jobs come back when the lease runs out")
+                    return
+                self._backoff.pause("the store is away", error)
+            except Exception:
+                errors += 1
+                log.exception("the ledger met an error and goes on")
+                if errors >= _FATAL_TRIES:
+                    log.critical("the ledger cannot go on after %d errors in a row", errors)
+                    self.failed = True
+                    return
+                self._stopping.wait(min(0.05 * 2**errors, 2.0))
+
+    def _done(self) -> bool:
+        return self._stopping.is_set() and not self._crew.in_hand and not self._pending and not self._crew.waiting
+
+    def _step(self) -> None:
+        """Look after deadlines and shutdown, take a turn with the store if there is cause, and sleep until there is."""
+        if self._rung:
+            self._rung = False
+            self._look = True
+            self._promote_at = min(self._promote_at, time.monotonic() + _RELOOKS[0])
+        self._end_overdue()
+        if self._stopping.is_set():
+            self._wind_down()
+        elif self._crew.waited() > STALE_SECONDS:
+            self._hand_back(self._crew.unstarted(), "it waited for a slot too long")
+        for run, outcome in self._crew.outcomes():
+            self._pending.setdefault(run.worker, []).append((run, outcome))
+        if self._uncertain:
+            self._reconcile()
+        ask = None if self._stopping.is_set() else self._ask()
+        if self._pending or ask is not None:
+            self._turn(ask)
+        if not self._stopping.is_set():
+            self._promote()
+        if not self._pending and not self._more_now():
+            self._sleep()
+
+    def _more_now(self) -> bool:
+        """Whether there is cause for another turn already."""
+        crew = self._crew
+        if crew.ended >= crew.ring_at:
+            return True
+        return self._look and not self._stopping.is_set() and self._pace.room(len(crew.in_hand)) > 0
+
+    def _ask(self) -> Ask | None:
+        """What to claim now, if anything. While the store rings for new work, there is no need to ask with each finish."""
+        if self._look_at and time.monotonic() >= self._look_at[0]:
+            self._look_at.pop(0)
+            self._look = True
+        room = self._pace.room(len(self._crew.in_hand))
+        if room <= 0 or not (self._look or (self._pending and not self._asleep)):
+            return None
+        queues = self._known_queues()
+        return Ask(self._identity.id, queues, room) if queues else None
+
+    def _turn(self, ask: Ask | None) -> None:
+        """One round trip: what ended goes in, what is claimed comes out and begins."""
+        self._crew.ring_at = 1 << 30  # what ends meanwhile is taken along next time
+        worker = self._identity.id
+        for former in [id for id in self._pending if id != worker]:  # claimed under a lease that was lost since
+            self._record(former, None)
+        ended = len(self._pending.get(worker, ()))
+        claimed = self._record(worker, ask)
+        self._backoff.over()
+        self._learn(ended)
+        if ask is not None:
+            self._after_claim(ask, claimed)
+        self._crew.ring_at = self._pace.ring_at(self._crew.waiting)
+
+    def _record(self, worker: str, ask: Ask | None) -> list[Claimed]:
+        """Write what this worker id has pending, tell of each, and begin what was claimed along with it."""
+        handed = self._pending.get(worker, [])
+        if not handed:
+            claimed = [] if ask is None else self._store.claim(ask, self._app.now())
+            self._begin(claimed)
+            return claimed
+        ends = [self._ended(run, outcome) for run, outcome in handed]
+        try:
+            turn = self._store.finish(worker, ends, ask, self._app.now())
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("outcomes could not be stored together and are stored one by one")
+            self._record_singly(worker, handed)
+            return []
+        del self._pending[worker]
+        self._begin(turn.claimed)
+        self._tell(handed, ends, turn.counted)
+        return turn.claimed
+
+    def _record_singly(self, worker: str, handed: list[Handed]) -> None:
+        """Each outcome by itself; one that the store cannot take is recorded as a failure that says so."""
+        while handed:
+            run, outcome = handed[0]
+            try:
+                end = self._ended(run, outcome)
+                turn = self._store.finish(worker, [end], None, self._app.now())
+            except StoreUnavailable:
+                raise
+            except Exception as error:
+                log.exception("the outcome of job %s could not be stored", run.job.id)
+                failure = Failure(type(error).__name__, "the attempt's outcome could not be stored; see the worker's log")
+                end = self._ended(run, Failed(failure))
+                turn = self._store.finish(worker, [end], None, self._app.now())
+            handed.pop(0)
+            self._tell([(run, outcome)], [end], turn.counted)
+        del self._pending[worker]
+
+    def _ended(self, run: Run, outcome: Outcome) -> Ended:
+        return Ended(run.job.id, run.job.claim, outcome, run.took, keeps(outcome, self._app.settings.kept))
+
+    def _tell(self, handed: list[Handed], ends: list[Ended], counted: frozenset[str]) -> None:
+        quiet = not log.isEnabledFor(logging.INFO)
+        for (run, _), end in zip(handed, ends, strict=True):
+            if end.id in counted:
+                if not quiet or not isinstance(end.outcome, Succeeded):  # an event costs more than the rest of a small job
+                    events.tell([events.ended(run.job, end)])
+            else:
+                log.warning(
+                    "the lease of job %s (%s, attempt %d) was lost while it ran: its outcome is not recorded, "
+                    "another worker has the job",
+                    run.job.id,
+                    run.job.task,
+                    run.job.attempt,
+                )
+
+    def _begin(self, claimed: list[Claimed]) -> None:
+        tasks = self._app.tasks
+        worker = self._identity.id
+        known = [Run(job, tasks[job.task], worker) for job in claimed if job.task in tasks]
+        self._crew.add(known)
+        if len(known) < len(claimed):
+            for job in claimed:
+                if job.task not in tasks:
+                    stranger = Run(job, None, worker)  # type: ignore[arg-type]  # it is never run
+                    self._pending.setdefault(worker, []).append((stranger, unknown(job)))
+
+    def _after_claim(self, ask: Ask, claimed: list[Claimed]) -> None:
+        """Learn from what a claim brought whether there is more, and fall asleep or wake up in the store's eyes."""
+        full = len(claimed) >= ask.limit
+        self._full_claims = self._full_claims + 1 if full else 0
+        self._look = full
+        if full:
+            self._look_at = []
+            if self._asleep and self._full_claims > 1:
+                self._rest(False)
+            return
+        if self._fixed_queues is None:
+            self._queues_at = min(self._queues_at, time.monotonic())  # perhaps a queue is new
+        if not self._asleep:
+            self._rest(True)
+            self._look = True  # once more, for what came before the store knew
+        if not self._look_at:
+            now = time.monotonic()
+            self._look_at = [now + wait for wait in _RELOOKS if claimed or self._look] + [now + self._poll]
+
+    @property
+    def _asleep(self) -> bool:
+        """Whether the store rings for this worker when jobs come in."""
+        return self._asleep_as == self._identity.id
+
+    def _rest(self, asleep: bool) -> None:
+        worker = self._identity.id
+        self._store.rest(worker, asleep)
+        self._asleep_as = worker if asleep else None
+
+    # -- looking after --------------------------------------------------------------------------
+
+    def _learn(self, ended: int) -> None:
+        now = time.monotonic()
+        if ended:
+            self._pace = self._pace.after(ended, now - self._turned_at)
+        self._turned_at = now
+
+    def _promote(self) -> None:
+        """Queue scheduled jobs whose time came, and note when the next one is due."""
+        now = time.monotonic()
+        if now < self._promote_at:
+            return
+        promoted = self._store.promote(_STEP, self._app.now())
+        soon = 0.0 if promoted.count == _STEP else self._poll if promoted.next_in is None else promoted.next_in / SECOND
+        # A job enqueued meanwhile may be due sooner, and rings only sleepers, so a busy worker looks each second.
+        self._promote_at = now + min(soon, self._poll if self._asleep else 1.0)
+        self._look = self._look or promoted.count > 0
+
+    def _end_overdue(self) -> None:
+        """Interrupt bodies whose time is up. A plain thread cannot be stopped: its job is recorded as failed here."""
+        if not self._crew.timed:
+            return
+        now = time.monotonic()
+        for run in list(self._crew.timed):
+            if run.deadline is None or now < run.deadline:
+                continue
+            stoppable = run.task.is_coroutine or run.task.isolated
+            if not run.interrupted:
+                run.interrupt(TIMED_OUT)
+                if stoppable:
+                    run.deadline = now + _STUBBORN
+                    continue
+            self._give_up(run)
+
+    def _give_up(self, run: Run) -> None:
+        """Record the failure of a body that does not end, and give its slot to another, so that stuck bodies do not use up the worker."""
+        given = self._crew.give_up(run, conclude(run, timed_out(run)))
+        if given is None:
+            return
+        log.error(
+            "%s (job %s) runs on after its time-out, and nothing can stop it; %s. Declare the task isolated=True to have it killed",
+            run.job.task,
+            run.job.id,
+            "its slot goes to another" if given else "too many do, so it keeps its slot",
+        )
+
+    def _reconcile(self) -> None:
+        """After a lost reply: hand back what the store thinks is in hand here and is not."""
+        held = [run.job.id for run in list(self._crew.in_hand)]
+        held += [run.job.id for handed in self._pending.values() for run, _ in handed]
+        self._store.reconcile(self._identity.id, held, self._app.now())
+        self._backoff.over()
+        self._uncertain = False
+        self._look = True
+
+    def _known_queues(self) -> tuple[str, ...]:
+        """The queues to claim from; a worker of all queues asks the store for their names now and then."""
+        if self._fixed_queues is None and time.monotonic() >= self._queues_at:
+            self._queues = tuple(self._store.queues())
+            self._queues_at = time.monotonic() + self._poll
+        return self._queues
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def _past_handback(self) -> bool:
+        return self._handback_at is not None and time.monotonic() >= self._handback_at
+
+    def _wind_down(self) -> None:
+        """Hand back what has not begun; warn what runs; when the time is up, interrupt it and hand it back."""
+        self._hand_back(self._crew.unstarted(), "the worker shuts down")
+        for run in list(self._crew.in_hand):
+            run.warn(SHUTDOWN)
+        if not self._past_handback():
+            return
+        for run in list(self._crew.in_hand):
+            if not run.interrupted:
+                run.interrupt(SHUTDOWN)
+        if self._handback_at is not None and time.monotonic() >= self._handback_at + 1.0:
+            self._hand_back(list(self._crew.in_hand), "the worker shut down before it ended")
+
+    def _hand_back(self, runs: Sequence[Run], why: str) -> None:
+        for run in runs:
+            self._crew.end(run, Released("the lease was lost" if run.stop == LOST else why))
+
+    def _sleep(self) -> None:
+        """Until something rings, or the next thing is due."""
+        crew = self._crew
+        now = time.monotonic()
+        until = [now + self._poll]
+        if crew.ended:
+            until.append(now + _TOGETHER)
+        if crew.timed:
+            until += [run.deadline for run in list(crew.timed) if run.deadline is not None]
+        if crew.waiting:
+            until.append(now + STALE_SECONDS)
+        if self._stopping.is_set():
+            until.append(now + 0.1 if self._handback_at is None else max(self._handback_at, now + 0.05))
+        else:
+            until += [self._promote_at, *self._look_at[:1]]
+        self._bell.wait(min(until) - now)
+
+
+__all__ = ["Ledger"]

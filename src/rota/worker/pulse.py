@@ -1,0 +1,131 @@
+"""The thread that keeps the worker's lease, from a connection of its own: a body that hogs the process does not lose its job.
+
+With each beat it passes progress on and hears which jobs to stop. It also takes back the jobs of workers whose lease ran
+out, and prunes the history.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from rota import events
+from rota.app import Rota
+from rota.attempt import CANCELLED, LOST, Run
+from rota.clock import SECOND
+from rota.errors import StoreUnavailable
+from rota.model import Pulse as Answer
+from rota.model import Report
+from rota.stores.base import Store
+from rota.worker.backoff import Backoff
+from rota.worker.crew import Crew
+from rota.worker.identity import Identity
+
+log = logging.getLogger("rota")
+_BUSY = 1.0
+"""Seconds between beats while jobs run: about how long a cancel or a progress takes to arrive."""
+_PRUNE = 60.0
+_PRUNE_STEP = 1_000
+_REAP_STEP = 500
+
+
+class Pulse:
+    """Owns the worker's identity: joins, beats, and joins anew when the lease was taken."""
+
+    def __init__(self, app: Rota, store: Store, crew: Crew, identity: Identity, rung: Callable[[], None]) -> None:
+        self._app = app
+        self._store = store
+        self._crew = crew
+        self._identity = identity
+        self._rung = rung
+        self._interval = identity.row.lease / SECOND / 3
+        self._stopping = threading.Event()
+        self._backoff = Backoff(self._stopping)
+        self._thread = threading.Thread(target=self._serve, name="rota-pulse", daemon=True)
+        self._beat_at = 0.0
+        self._reap_at = 0.0
+        self._prune_at = time.monotonic() + _PRUNE
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join(10)
+
+    def _serve(self) -> None:
+        self._beat_at = time.monotonic() + self._interval  # joining was the first
+        while not self._stopping.is_set():
+            try:
+                self._round()
+                self._backoff.over()
+            except StoreUnavailable as error:
+                self._backoff.pause("the beat has no store", error)
+            except Exception:
+                log.exception("the beat met an error and goes on")
+                self._backoff.pause("the beat failed", None)
+
+    def _round(self) -> None:
+        now = time.monotonic()
+        if now >= self._beat_at or self._crew.in_hand:
+            self._beat()
+            self._beat_at = now + self._interval
+        if now >= self._reap_at:
+            self._reap(now)
+        if now >= self._prune_at:
+            self._prune(now)
+        self._stopping.wait(min(_BUSY, self._interval, max(0.01, self._reap_at - now)))
+
+    def _beat(self) -> None:
+        worker = self._identity.id
+        ours = [run for run in list(self._crew.in_hand) if run.worker == worker]
+        told = [(run, run.progress) for run in ours]
+        answer = self._store.beat(worker, [Report(run.job.id, run.job.claim, said) for run, said in told], self._app.now())
+        for run, said in told:
+            if run.progress is said:
+                run.progress = None
+        self._obey(worker, answer)
+
+    def _obey(self, worker: str, answer: Answer) -> None:
+        if not answer.alive:
+            self._join_anew(worker)
+            return
+        for run in list(self._crew.in_hand):
+            if run.worker != worker:
+                continue
+            if run.job.id in answer.lost:
+                self._lose(run)
+            elif run.job.id in answer.cancelled and not run.interrupted:
+                run.interrupt(CANCELLED)
+
+    def _join_anew(self, worker: str) -> None:
+        """The lease ran out and was taken, so whatever is in hand is another's now; go on under a new id."""
+        row = self._identity.renew()
+        self._store.join(row, self._app.now())
+        self._identity.take_on(row)
+        log.warning("this worker's lease was lost (it was held up for longer than that): it goes on as a new one")
+        for run in list(self._crew.in_hand):
+            if run.worker == worker:
+                self._lose(run)
+        self._rung()
+
+    def _lose(self, run: Run) -> None:
+        if not run.interrupted:
+            log.warning("the lease of job %s (%s) was lost while it ran: it is being stopped", run.job.id, run.job.task)
+            run.interrupt(LOST)
+
+    def _reap(self, now: float) -> None:
+        """Take back what lost workers held, and look again when the next lease runs out."""
+        reaped = self._store.lost(_REAP_STEP, self._app.now())
+        if reaped.lost:
+            events.tell([events.lost(job) for job in reaped.lost])
+            self._rung()
+        wait = self._interval if reaped.next_in is None else min(reaped.next_in / SECOND, self._interval)
+        self._reap_at = now if len(reaped.lost) == _REAP_STEP else now + max(wait, 0.05)
+
+    def _prune(self, now: float) -> None:
+        """Delete one step of what the history need not keep any longer; a full step is followed by another soon."""
+        pruned = self._store.prune(self._app.settings.ages, _PRUNE_STEP, self._app.now())
+        self._prune_at = now + (1.0 if sum(pruned.values()) >= _PRUNE_STEP else _PRUNE)

@@ -1,0 +1,222 @@
+"""A worker: claims jobs of its queues and runs them until it is stopped. `run` for a process, `start` and `stop` beside others."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+from types import FrameType
+from typing import Any
+
+from rota.app import Rota
+from rota.attempt import Run
+from rota.clock import SECOND, span
+from rota.errors import ConfigError, StoreUnavailable
+from rota.settings import check_lease
+from rota.stores.base import Store
+from rota.task import check_name
+from rota.worker.backoff import Backoff
+from rota.worker.bell import Bell
+from rota.worker.crew import Crew
+from rota.worker.identity import Identity
+from rota.worker.ledger import Ledger
+from rota.worker.listening import Listening
+from rota.worker.pulse import Pulse
+from rota.worker.threads import Threads
+
+log = logging.getLogger("rota")
+
+
+class Worker:
+    """Runs an app's jobs in this process.
+
+    - `queues`: the queues to serve; `None` for all that there are.
+    - `concurrency`: how many bodies run at once, threads, coroutines and processes together.
+    - `lease`: how long its jobs are its own after it was last heard of; it is heard of three times in that.
+    - `poll`: the longest time between looks for work when nothing wakes it.
+    - `shutdown_timeout`: how long a stop waits for running bodies before they are handed back.
+
+    Raises `ConfigError` for a setting that cannot be right and for tasks that cannot be run.
+    """
+
+    def __init__(
+        self,
+        app: Rota,
+        *,
+        queues: Sequence[str] | None = None,
+        concurrency: int = 8,
+        lease: float | timedelta = 60.0,
+        poll: float | timedelta = 5.0,
+        shutdown_timeout: float | timedelta = 30.0,
+        name: str | None = None,
+    ) -> None:
+        from rota import __version__
+
+        self.app = app
+        self.queues = None if queues is None else [check_name("queue", queue) for queue in queues]
+        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+            raise ConfigError(f"concurrency={concurrency!r}: a worker runs at least one job at a time")
+        if self.queues == []:
+            raise ConfigError("queues=[]: name the queues to serve, or leave it out to serve all")
+        self.concurrency = concurrency
+        self.shutdown_timeout = span(shutdown_timeout, "shutdown_timeout") / SECOND
+        poll_seconds = span(poll, "poll") / SECOND
+        if poll_seconds < 0.05:
+            raise ConfigError(f"poll={poll!r}: looking for work more often than each 0.05 seconds only burdens the store")
+        for task in app.tasks.values():
+            task.signature.check()
+        self._bell = Bell()
+        self._crew = Crew(concurrency, self._bell)
+        self._identity = Identity(name, self.queues, list(app.tasks), concurrency, check_lease(lease), __version__)
+        self._poll = poll_seconds
+        self._threads = Threads(self._crew, self._start)
+        self._coroutines: Any = None  # made at the first coroutine, so that others do not pay for asyncio
+        self._stores: list[Store] = []
+        self._ledger: Ledger | None = None
+        self._stopping = threading.Event()
+        self._handback_in: float | None = None
+        self._main: threading.Thread | None = None
+
+    @property
+    def id(self) -> str:
+        """Its id in the store; unique to this start."""
+        return self._identity.id
+
+    # -- in a process of its own ----------------------------------------------------------------
+
+    def run(self) -> int:
+        """Work until SIGTERM or SIGINT, and answer the exit status: 0, or 1 when it could not do its work.
+
+        The first signal stops claiming and waits for what runs; a second one hands it back at once.
+        """
+        self.start()
+        former = {number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            while self._main is not None and self._main.is_alive():
+                self._main.join(1.0)
+        finally:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+        return 1 if self._ledger is None or self._ledger.failed else 0
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        # Nothing but flags and a bell is touched here: the handler may interrupt any line of the main thread.
+        again = self._stopping.is_set()
+        self.request_stop(0.0 if again else self.shutdown_timeout)
+
+    # -- beside others --------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to work in threads of its own. Waits for no store: one that is away is tried again and again."""
+        if self._main is not None:
+            raise ConfigError("this worker was started before: make another")
+        self._crew.begin_with(self._start)
+        self._main = threading.Thread(target=self._serve, name="rota-ledger", daemon=True)
+        self._main.start()
+
+    def request_stop(self, handback_in: float) -> None:
+        """Stop claiming; hand back what still runs in so many seconds. Returns at once."""
+        if not self._stopping.is_set():
+            log.info("stopping: no more jobs are claimed; what runs has %g s", handback_in)
+        self._handback_in = handback_in
+        self._stopping.set()
+        if self._ledger is not None:
+            self._ledger.stop(handback_in)
+
+    def stop(self) -> None:
+        """Stop as on SIGTERM, and wait for the end."""
+        self.request_stop(self.shutdown_timeout)
+        if self._main is not None:
+            self._main.join()
+
+    # -- the thread -----------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        store = self._connected()
+        if store is None:
+            return
+        beats, hears = store.twin(), store.twin()
+        self._stores += [beats, hears]
+        ledger = Ledger(self.app, store, self._crew, self._bell, self._identity, self.queues, self._poll)
+        pulse = Pulse(self.app, beats, self._crew, self._identity, ledger.ring)
+        listening = Listening(hears, ledger.ring)
+        self._ledger = ledger
+        if self._handback_in is not None:  # the stop came before there was a ledger to tell
+            ledger.stop(self._handback_in)
+        pulse.start()
+        listening.start()
+        self._say_hello(store)
+        try:
+            ledger.run()
+        finally:
+            self._wind_up(store, pulse, listening)
+
+    def _connected(self) -> Store | None:
+        """The store, once it is there and knows this worker; `None` when stopped before that."""
+        backoff = Backoff(self._stopping)
+        while not self._stopping.is_set():
+            try:
+                store = self.app.store.twin()
+                store.open()
+                self.app.declare()
+                store.join(self._identity.row, self.app.now())
+            except StoreUnavailable as error:
+                backoff.pause("the store is away", error)
+                continue
+            self._stores.append(store)
+            return store
+        return None
+
+    def _wind_up(self, store: Store, pulse: Pulse, listening: Listening) -> None:
+        """End every thread and leave the store, whatever state it is in."""
+        listening.stop()
+        pulse.stop()
+        self._threads.close()
+        if self._coroutines is not None:
+            self._coroutines.close()
+        try:
+            store.leave(self._identity.id, self.app.now())
+        except Exception as error:  # noqa: BLE001  # the lease ends by itself
+            log.warning("the store could not be told of the end: %s", error)
+        self._threads.join(0.2)
+        for each in self._stores:
+            each.close()
+        log.info("stopped")
+
+    def _start(self, runs: Sequence[Run]) -> None:
+        """Give each body to those who can run it."""
+        plain = [run for run in runs if not run.task.is_coroutine]
+        if plain:
+            self._threads.start(plain)
+        if len(plain) < len(runs):
+            if self._coroutines is None:
+                from rota.worker.coroutines import Coroutines
+
+                self._coroutines = Coroutines(self._crew, self._start)
+            self._coroutines.start([run for run in runs if run.task.is_coroutine])
+
+    def _say_hello(self, store: Store) -> None:
+        queues = "all queues" if self.queues is None else "queues " + ", ".join(self.queues)
+        log.info(
+            "worker %s (pid %d) on %s serves %s with %d slots; it knows %d tasks: %s",
+            self._identity.row.name,
+            os.getpid(),
+            store.url,
+            queues,
+            self.concurrency,
+            len(self.app.tasks),
+            ", ".join(sorted(self.app.tasks)) or "none",
+        )
+        for warning in self._warnings(store):
+            log.warning("%s", warning)
+
+    @staticmethod
+    def _warnings(store: Store) -> list[str]:
+        try:
+            return store.vitals().warnings
+        except StoreUnavailable:
+            return []
+
