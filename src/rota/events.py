@@ -97,9 +97,9 @@ def _parts(outcome: Outcome) -> tuple[Kind, Micros | None, str | None]:
         case Succeeded():
             return Kind.SUCCEEDED, None, None
         case Failed(failure):
-            return Kind.FAILED, None, failure.message
+            return Kind.FAILED, None, failure.reason
         case Again(failure, wait):
-            return Kind.AGAIN, wait, failure.message
+            return Kind.AGAIN, wait, failure.reason
         case Snoozed(wait):
             return Kind.SNOOZED, wait, None
         case Released(reason, wait):

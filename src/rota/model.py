@@ -172,6 +172,13 @@ class Failure(Struct, frozen=True):
     message: str
     trace: str = ""
 
+    @property
+    def reason(self) -> str:
+        """The failure in one line: its message, with its type where the message alone says nothing."""
+        if not self.message:
+            return self.type
+        return f"KeyError: {self.message}" if self.type == "KeyError" else self.message
+
 
 class Succeeded(Struct, frozen=True):
     result: str | None = None

@@ -59,13 +59,13 @@ def end_calls(worker: str, ends: Sequence[Ended], now: Micros | None) -> list[Ca
             case Succeeded(result) if end.keep:
                 succeed[end.id] = (end.claim, end.took, result)
             case Failed(failure) if end.keep:
-                fail[end.id] = (end.claim, end.took, "failed", reason_of(failure), "failed", *_parts(failure))
+                fail[end.id] = (end.claim, end.took, "failed", failure.reason, "failed", *_parts(failure))
             case Cancelled(reason) if end.keep:
                 fail[end.id] = (end.claim, end.took, "cancelled", reason, "cancelled", None, reason, None)
             case Succeeded() | Failed() | Cancelled():
                 drop[end.id] = (end.claim,)
             case Again(failure, wait):
-                back[end.id] = (end.claim, end.took, wait, reason_of(failure), "again", *_parts(failure), 0)
+                back[end.id] = (end.claim, end.took, wait, failure.reason, "again", *_parts(failure), 0)
             case Snoozed(wait):
                 back[end.id] = (end.claim, end.took, wait, None, "snoozed", None, None, None, 1)
             case Released(reason, wait):
@@ -80,11 +80,6 @@ def report_params(worker: str, running: Iterable[Report]) -> Params:
     """The progress that running jobs report, by id."""
     said = {report.id: (report.claim, report.progress) for report in running if report.progress is not None}
     return {"worker": worker, "ids": list(said), "reports": as_json(said)}
-
-
-def reason_of(failure: Failure) -> str:
-    """A failure in one line, as a job's reason."""
-    return failure.message
 
 
 def job(row: Row) -> JobRow:
