@@ -169,18 +169,36 @@ class Keys:
         assert change(store, Move.RETRY, claimed.id).after is State.QUEUED
         assert put(store, new(key="k")) == [Inserted(claimed.id, existed=True)]
 
-    @pytest.mark.parametrize("waiting", [False, True], ids=["unfinished", "waiting"])
-    def test_a_retry_is_refused_while_another_job_has_the_key(self, store: Store, waiting: bool) -> None:
+    @pytest.mark.parametrize("waiting", [False, True], ids=["until finished", "while waiting"])
+    @pytest.mark.parametrize("end", ["failed", "cancelled before its first claim"])
+    def test_a_retry_is_refused_while_another_job_has_the_key(self, store: Store, end: str, waiting: bool) -> None:
         worker = join(store)
-        old = running(store, worker, key="k", key_waiting=waiting)
-        finish(store, worker, old, OUTCOMES["failed"])
+        if end == "failed":
+            claimed = running(store, worker, key="k")
+            finish(store, worker, claimed, OUTCOMES["failed"])
+            old = claimed.id
+        else:
+            old = queued(store, key="k", key_waiting=waiting)
+            change(store, Move.CANCEL, old)
         holder = queued(store, key="k", key_waiting=waiting)
-        before = row(store, old.id)
-        changed = change(store, Move.RETRY, old.id)
-        assert (changed.before, changed.after) == (State.FAILED, State.FAILED)
-        assert row(store, old.id) == before
+        before = row(store, old)
+        changed = change(store, Move.RETRY, old)
+        assert changed.after is changed.before is before.state
+        assert row(store, old) == before
         change(store, Move.CANCEL, holder)
+        assert change(store, Move.RETRY, old).after is State.QUEUED
+        assert put(store, new(key="k")) == [Inserted(old, existed=True)]
+
+    def test_a_waiting_key_does_not_come_back_with_a_retry_after_a_claim(self, store: Store) -> None:
+        worker = join(store)
+        old = running(store, worker, key="k", key_waiting=True)
+        finish(store, worker, old, OUTCOMES["failed"])
+        holder = queued(store, key="k", key_waiting=True)
         assert change(store, Move.RETRY, old.id).after is State.QUEUED
+        assert put(store, new(key="k", key_waiting=True)) == [Inserted(holder, existed=True)]
+        change(store, Move.CANCEL, holder)
+        successor = new(key="k", key_waiting=True)
+        assert put(store, successor) == [Inserted(successor.id)]
 
     def test_of_two_jobs_with_one_key_a_single_change_retries_one(self, store: Store) -> None:
         worker = join(store)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rota.clock import SECOND
 from rota.ids import new_id
 from rota.model import Filter, JobRow, Move, NewJob, State
 from rota.stores.base import Store
@@ -155,14 +156,16 @@ class Looking:
 
     # -- queues ---------------------------------------------------------------------------------
 
-    def test_queues_are_those_that_jobs_wait_under(self, store: Store) -> None:
+    def test_queues_are_those_under_which_jobs_may_be_claimed(self, store: Store) -> None:
         worker = join(store)
         assert store.queues() == []
         finish(store, worker, running(store, worker, queue="done"), OUTCOMES["succeeded"])
         change(store, Move.CANCEL, queued(store, queue="cancelled"))
         for queue in ("b", "a", "a", "c"):
             queued(store, queue=queue)
-        queued(store, queue="later", delay=1)
+        queued(store, queue="later", delay=SECOND)
+        assert sorted(store.queues()) == ["a", "b", "c"]
+        store.promote(10, now=NOW + SECOND)
         assert sorted(store.queues()) == ["a", "b", "c", "later"]
 
     def test_many_queues_are_all_named(self, store: Store) -> None:
