@@ -4,7 +4,7 @@ Payloads are JSON and nothing but data. What goes in comes back equal and of the
 annotations carry what JSON cannot (dates, UUIDs, enums, dataclasses, …). Accepted and not exact:
 
 * a tuple comes back as a list where the annotation does not say `tuple`;
-* an `int` given for a `float` comes back as a `float`;
+* an `int` given for a `float` comes back as a `float`, a `bytearray` given for `bytes` as `bytes`;
 * an aware `datetime` comes back as the same moment with a fixed offset; the name of its zone is lost.
 """
 

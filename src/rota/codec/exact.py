@@ -13,7 +13,7 @@ from uuid import UUID
 
 from msgspec import UnsetType
 
-from rota.codec.wire import a_type, brief, fields_of
+from rota.codec.wire import a_type, brief, fields_of, parts
 from rota.errors import ArgumentsError
 
 CERTAIN: frozenset[type] = frozenset({str, int, float, bool, type(None), bytes, date, timedelta, UUID, UnsetType})
@@ -41,8 +41,7 @@ def find_loss(given: object, back: object, path: str) -> Loss | None:
 def lossy(loss: Loss) -> ArgumentsError:
     """The error that explains a loss: what it is, what it would be, and how to mend it."""
     path, given, back = loss
-    if isinstance(given, float) and not isfinite(given):
-        return ArgumentsError(f"{path} is {given}, which JSON cannot hold: pass None or a string, or annotate a Decimal")
+    refuse_endless(given, path)
     if type(given) is not type(back):
         return ArgumentsError(f"{path} is {a_type(given)} and would come back as {a_type(back)}: {_mend(given, back)}")
     if isinstance(given, Mapping):
@@ -51,6 +50,14 @@ def lossy(loss: Loss) -> ArgumentsError:
             "JSON's keys are strings; annotate the parameter with the type of its keys (dict[int, …])"
         )
     return ArgumentsError(f"{path} is {brief(given)} and would come back as {brief(back)}: pass what JSON can carry exactly")
+
+
+def refuse_endless(value: object, path: str) -> None:
+    """Raise `ArgumentsError` where the value holds a NaN or an infinity, which msgspec writes as `null`."""
+    if isinstance(value, float) and not isfinite(value):
+        raise ArgumentsError(f"{path} is {value}, which JSON cannot hold: pass None or a string, or annotate a Decimal")
+    for step, part in parts(value):
+        refuse_endless(part, path + step)
 
 
 def _mend(given: object, back: object) -> str:
@@ -73,10 +80,13 @@ def same_plain_data(given: object, back: object) -> bool:
         return False
 
 
+_ACCEPTED = frozenset({(int, float), (bytearray, bytes), (memoryview, bytes)})
+
+
 def _compare(given: object, back: object, path: str) -> Loss | None:
     kind = type(given)
     if kind is not type(back):
-        if kind is int and type(back) is float and given == back:
+        if (kind, type(back)) in _ACCEPTED and given == back:
             return None
         if kind is tuple and type(back) is list:
             return _compare_items(given, back, path)  # type: ignore[arg-type]

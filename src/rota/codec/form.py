@@ -32,12 +32,14 @@ class Form(NamedTuple):
 
     signature: inspect.Signature
     struct: type[msgspec.Struct]
-    """One field a parameter. Left out are those at their default; the names of the fields are the parameters' where `plain`."""
+    """One field a parameter, `UNSET` where the call leaves it to its default."""
     decoder: Decoder[Any]
+    names: tuple[str, ...]
+    """The parameters, in the order of the fields."""
     labels: dict[str, str]
     """The JSON name of each parameter's field."""
     plain: bool
-    """Whether every parameter can be given by name, so that the payload is the struct as it is."""
+    """Whether every parameter can be given by name and name its field, so that the payload is the struct as it is."""
     positionals: int
     """How many arguments may be given by position to a plain function."""
     complete: bool
@@ -48,7 +50,8 @@ def form_of(function: Callable[..., Any], name: str) -> Form:
     """Read the function's parameters. Raises `ArgumentsError` naming the one that no payload can carry."""
     signature = signature_of(function, name)
     parameters = tuple(signature.parameters.values())
-    plain = all(parameter.kind in (NAMED, KEYWORD_ONLY) for parameter in parameters)
+    # Structs cannot have fields like `__x`, the old way to say positional-only.
+    plain = all(parameter.kind in (NAMED, KEYWORD_ONLY) and parameter.name[:2] != "__" for parameter in parameters)
     types = {parameter.name: _field_type(function, parameter, name) for parameter in parameters}
     labels = {parameter.name: _label(index, parameter) for index, parameter in enumerate(parameters)}
     struct = _struct(parameters, types, labels, plain)
@@ -56,6 +59,7 @@ def form_of(function: Callable[..., Any], name: str) -> Form:
         signature=signature,
         struct=struct,
         decoder=_decoder(struct, parameters, types, name),
+        names=tuple(labels),
         labels=labels,
         plain=plain,
         positionals=sum(parameter.kind is NAMED for parameter in parameters),
@@ -88,24 +92,21 @@ def signature_of(function: Callable[..., Any], name: str) -> inspect.Signature:
 def _struct(
     parameters: tuple[Parameter, ...], types: dict[str, Any], labels: dict[str, str], plain: bool
 ) -> type[msgspec.Struct]:
-    def fields(wanted: Callable[[Parameter], bool]) -> list[Any]:
-        return [
-            (parameter.name, types[parameter.name])
-            if parameter.default is Parameter.empty and parameter.kind not in (VARARGS, VARKW)
-            else (parameter.name, types[parameter.name], msgspec.UNSET)
-            for parameter in parameters
-            if wanted(parameter)
-        ]
+    def field(index: int, parameter: Parameter) -> Any:
+        name = parameter.name if plain else f"p{index}"
+        required = parameter.default is Parameter.empty and parameter.kind not in (VARARGS, VARKW)
+        return (name, types[parameter.name]) if required else (name, types[parameter.name], msgspec.UNSET)
 
+    fields = [field(index, parameter) for index, parameter in enumerate(parameters)]
     # Positions are the constructor's own: it binds a plain call at the speed of C.
-    base = msgspec.defstruct("Positional", fields(lambda parameter: plain and parameter.kind is NAMED))
+    by_position = sum(parameter.kind is NAMED for parameter in parameters) if plain else 0
     return msgspec.defstruct(
         "Arguments",
-        fields(lambda parameter: not (plain and parameter.kind is NAMED)),
-        bases=(base,),
+        fields[by_position:],
+        bases=(msgspec.defstruct("Positional", fields[:by_position]),),
         kw_only=True,
         forbid_unknown_fields=True,
-        rename=None if plain else labels,
+        rename=None if plain else {f"p{index}": label for index, label in enumerate(labels.values())},
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw
 from msgspec.json import Decoder
 from msgspec.structs import asdict, astuple
 
-from rota.codec.exact import CERTAIN, find_loss, lossy
+from rota.codec.exact import CERTAIN, find_loss, lossy, refuse_endless
 from rota.codec.form import KEYWORD_ONLY, NAMED, POSITIONAL_ONLY, VARARGS, VARKW, Form, form_of, result_decoder
 from rota.codec.misfit import misfit
 from rota.codec.wire import refusal, weigh, write
@@ -93,6 +93,7 @@ class Signature:
         try:
             back = decoder.decode(payload)
         except Exception as error:
+            refuse_endless(value, whose)
             said = misfit(error, payload, decoder, "result", {})
             raise ArgumentsError(f"{self._name}: {said}; return what the annotation says, or change it") from error
         if loss := find_loss(value, back, whose):
@@ -129,7 +130,8 @@ class Signature:
     def _encode_bound(self, form: Form, arguments: dict[str, Any], limit: int) -> str:
         if "*" in arguments.get(self._varkw(form), {}):
             raise ArgumentsError(f"{self._name}: '*' cannot be an argument's name, it stands for those without one: rename it")
-        filled = form.struct(**arguments)
+        fields = dict(zip(form.names, form.struct.__struct_fields__, strict=True))
+        filled = form.struct(**{fields[name]: value for name, value in arguments.items()})
         payload = self._write(form, filled)
         weigh(payload, limit, self._name)
         self._verify(form, filled, payload)
@@ -150,7 +152,7 @@ class Signature:
             filled = form.decoder.decode(payload)
         except Exception as error:
             raise self._misfit(form, payload, error) from error
-        return self._split(form, {name: value for name, value in asdict(filled).items() if value is not UNSET})
+        return self._split(form, {name: value for name, value in _named(form, filled) if value is not UNSET})
 
     def _split(self, form: Form, arguments: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What goes by position and what by name. With *args in use, all that stands before them goes by position."""
@@ -172,12 +174,11 @@ class Signature:
         try:
             return write(filled)
         except Exception as error:
-            for name, value in asdict(filled).items():
+            for name, value in _named(form, filled):
                 try:
                     write(value)
                 except Exception as inner:  # noqa: BLE001 - a value's own code may raise anything
-                    problem = refusal(value, name, inner)
-                    raise ArgumentsError(f"{self._name}: {problem}") from error
+                    raise refusal(value, f"{self._name}: {name}", inner) from error
             raise ArgumentsError(f"{self._name}: the arguments cannot be stored: {error}") from error
 
     def _verify(self, form: Form, filled: msgspec.Struct, payload: bytes) -> None:
@@ -185,19 +186,25 @@ class Signature:
         try:
             back = form.decoder.decode(payload)
         except Exception as error:
+            for name, value in _named(form, filled):
+                refuse_endless(value, f"{self._name}: {name}")
             raise self._misfit(form, payload, error) from error
         given, got = astuple(filled), astuple(back)
         kinds = tuple(map(type, given))
         if CERTAIN.issuperset(kinds) and kinds == tuple(map(type, got)) and given == got:
             return
-        for name, one, other in zip(form.struct.__struct_fields__, given, got, strict=True):
-            if loss := find_loss(one, other, name):
-                raise ArgumentsError(f"{self._name}: {lossy(loss)}")
+        for name, one, other in zip(form.names, given, got, strict=True):
+            if loss := find_loss(one, other, f"{self._name}: {name}"):
+                raise lossy(loss)
 
     def _misfit(self, form: Form, payload: bytes, error: Exception) -> ArgumentsError:
         names = {label: name for name, label in form.labels.items()}
         said = misfit(error, payload, form.decoder, "arguments", names)
         return ArgumentsError(f"{self._name}: {said}; pass what the annotation says")
+
+
+def _named(form: Form, filled: msgspec.Struct) -> Iterator[tuple[str, Any]]:
+    return zip(form.names, astuple(filled), strict=True)
 
 
 _RAW = Decoder(dict[str, Raw])

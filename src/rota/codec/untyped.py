@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
 from typing import Any
 
 import msgspec
 
-from rota.codec.exact import same_plain_data
-from rota.codec.wire import parts, refusal, weigh, write
+from rota.codec.exact import refuse_endless, same_plain_data
+from rota.codec.wire import refusal, weigh, write
 from rota.errors import ArgumentsError
 
 
@@ -38,7 +37,7 @@ def encode_untyped(args: tuple[Any, ...], kwargs: Mapping[str, Any], limit: int)
     weigh(payload, limit, "this job")
     if not same_plain_data(call, _decode(payload)):
         for path, value in _named(args, kwargs):
-            _refuse_endless(value, path)
+            refuse_endless(value, path)
     return payload.decode()
 
 
@@ -47,10 +46,3 @@ _decode = msgspec.json.Decoder().decode
 
 def _named(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [(f"argument {index}", value) for index, value in enumerate(args, 1)] + list(kwargs.items())
-
-
-def _refuse_endless(value: object, path: str) -> None:
-    if isinstance(value, float) and not isfinite(value):
-        raise ArgumentsError(f"{path} is {value}, which JSON cannot hold: pass None or a string")
-    for step, part in parts(value):
-        _refuse_endless(part, path + step)

@@ -84,7 +84,7 @@ def brief(value: object) -> str:
 def a_type(value: object) -> str:
     """The value's type with its article: `a Path`, `an int`."""
     name = "None" if value is None else type(value).__qualname__.rpartition("<locals>.")[2]
-    return name if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+    return name if value is None else f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
 
 
 def _lower(value: object) -> object:
