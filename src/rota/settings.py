@@ -20,12 +20,8 @@ class Settings:
 
     ages: dict[State, Micros]
     """How long finished jobs stay, by state; a state that is missing stays for ever."""
-    max_payload: int
-
-    @property
-    def kept(self) -> frozenset[State]:
-        """The states whose jobs stay in the history at all."""
-        return frozenset(state for state in FINAL if self.ages.get(state) != 0)
+    kept: frozenset[State]
+    """The states whose jobs stay in the history at all."""
 
 
 def settings(
@@ -37,7 +33,8 @@ def settings(
     """Check what was given. Raises `ConfigError` naming the setting."""
     if isinstance(max_payload, bool) or not isinstance(max_payload, int) or max_payload < 2:
         raise ConfigError(f"max_payload={max_payload!r}: the limit is a number of bytes, for example {MAX_PAYLOAD}")
-    return Settings(ages(succeeded=keep_succeeded, failed=keep_failed, cancelled=keep_cancelled), max_payload)
+    keep = ages(succeeded=keep_succeeded, failed=keep_failed, cancelled=keep_cancelled)
+    return Settings(keep, frozenset(state for state in FINAL if keep.get(state) != 0))
 
 
 def ages(**keep: float | timedelta | None) -> dict[State, Micros]:
