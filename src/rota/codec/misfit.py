@@ -24,18 +24,22 @@ def misfit(error: Exception, payload: bytes | str, decoder: Decoder[Any], root: 
         return f"{root}: a type's own code refused it: {brief(error)}"
     found = _WHERE.fullmatch(str(error))
     if found is None:
-        return f"{root}: {error}"
+        return f"{root}: {_small(str(error))}"
     said, at_key, path = found["said"], found["key"], found["path"]
     steps = _STEP.findall(path) + (["[...]"] if at_key else [])
     if "[...]" in steps and len(payload) <= SEARCHED:
         steps = _named(steps, str(error), payload, decoder)
     if steps and names and (label := steps[0].removeprefix(".")) in names:
         root, steps = names[label], steps[1:]
-    return f"{root}{''.join(steps)}: {'key ' if at_key else ''}{said[:1].lower()}{said[1:]}"
+    return f"{root}{''.join(steps)}: {'key ' if at_key else ''}{_small(said)}"
 
 
 _WHERE = re.compile(r"(?P<said>.*) - at (?P<key>`key` in )?`\$(?P<path>.*)`", re.DOTALL)
 _STEP = re.compile(r"\.[^.\[\]]+|\[\d+\]|\[\.\.\.\]")
+
+
+def _small(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
 
 
 def _named(steps: list[str], complaint: str, payload: bytes | str, decoder: Decoder[Any]) -> list[str]:

@@ -71,7 +71,7 @@ _LONG = 16_384
 
 def _cut(text: str, width: int) -> str:
     line = " ".join(escape(text).split())
-    return line if len(line) <= width else f"{line[: max(0, width - 1)]}…"
+    return line if len(line) <= width else f"{line[: max(0, width - 1)]}…"[:width]
 
 
 def _escaped(match: re.Match[str]) -> str:
