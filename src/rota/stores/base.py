@@ -154,6 +154,7 @@ class Store(Protocol):
 
         Each has its claim counted and is `running` under the worker's lease. Rows that another claim holds are skipped, not
         waited for. An unknown worker (never joined, or reaped) gets nothing. Jobs not yet due are not looked at: see `promote`.
+        A key that counts only while waiting is taken off the job for good.
         """
         ...
 
@@ -203,9 +204,8 @@ class Store(Protocol):
         """Cancel, retry or delete these jobs and say what became of each, in the order asked.
 
         `MOVES` says from which states. A retry starts the attempts afresh and is due now; claims are numbered on, so that none
-        from before counts. It takes the job's key again and is refused (state unchanged) when another unfinished job has it; a
-        key that counts only while waiting does not come back once the job was claimed. The cancel of a running job asks its
-        worker to stop it. What is remembered of a deleted job's attempts goes with it.
+        from before counts. It takes the job's key again and is refused (state unchanged) when another unfinished job has it.
+        The cancel of a running job asks its worker to stop it. What is remembered of a deleted job's attempts goes with it.
         """
         ...
 

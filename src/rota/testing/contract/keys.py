@@ -137,6 +137,7 @@ class Keys:
         holder = queued(store, key="k", key_waiting=True)
         assert put(store, new(key="k", key_waiting=True)) == [Inserted(holder, existed=True)]
         claim(store, worker)
+        assert row(store, holder).key is None
         successor = new(key="k", key_waiting=True)
         assert put(store, successor) == [Inserted(successor.id)]
 

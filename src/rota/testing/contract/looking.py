@@ -36,10 +36,9 @@ def _populated(store: Store) -> dict[str, JobRow]:
     workers = [join(store), join(store)]
     for number, (wanted, queue, task) in enumerate(product(CLAIMED_FIRST, ("mail", "reports"), ("shop.a", "shop.b"))):
         job_in(store, wanted, workers[number % 2], queue=queue, task=task)
-        if wanted not in (State.SCHEDULED, State.QUEUED):
+        if wanted.final or (wanted is State.RUNNING and queue == "mail"):
             key = "k1" if task == "shop.a" else "k2"
-            job_in(store, wanted, workers[number % 3 % 2], queue=queue, task=task, key=key, key_waiting=True)
-    queued(store, queue="mail", task="shop.a", key="k1")
+            job_in(store, wanted, workers[number % 3 % 2], queue=queue, task=task, key=key)
     return {each.id: each for each in everything(store)}
 
 

@@ -143,7 +143,7 @@ STATES = tuple(state for state in State if state is not State.HELD)
 """The states that a job reaches without limits."""
 
 
-CLAIMED_FIRST = (*STATES[2:], *STATES[:2])
+CLAIMED_FIRST = STATES[::-1]
 """The states in an order in which jobs can be brought into them: what is queued would be claimed by the next."""
 
 
