@@ -173,7 +173,10 @@ class Rota:
     def declare(self) -> None:
         """Tell the store the declared defaults of every task, as a worker does when it starts."""
         self.store.declare(
-            [TaskRow(task.name, task.options.queue, task.options.priority, task.options.max_attempts) for task in self.tasks.values()]
+            [
+                TaskRow(task.name, task.options.queue, task.options.priority, task.options.max_attempts)
+                for task in self.tasks.values()
+            ]
         )
 
     def _register(self, task: Task[..., Any, Any]) -> None:
@@ -209,7 +212,9 @@ class Rota:
         read_at, options = self._declared.get(name, (-_DEFAULTS_AGE, Options()))
         if time.monotonic() - read_at >= _DEFAULTS_AGE:
             row = self.store.declared(name)
-            options = Options() if row is None else Options(queue=row.queue, priority=row.priority, max_attempts=row.max_attempts)
+            options = (
+                Options() if row is None else Options(queue=row.queue, priority=row.priority, max_attempts=row.max_attempts)
+            )
             if row is not None:
                 self._declared[name] = (time.monotonic(), options)
         return options
@@ -252,7 +257,9 @@ class Rota:
         """The job with this id. Raises `JobNotFound`."""
         rows = self.rows([id])
         if not rows:
-            raise JobNotFound(f"no job {id}: it never existed, was deleted, or its time in the history ended (see the keep_ settings)")
+            raise JobNotFound(
+                f"no job {id}: it never existed, was deleted, or its time in the history ended (see the keep_ settings)"
+            )
         return Job(self, id, rows[0])
 
     async def aget(self, id: str) -> Job[Any]:
@@ -421,4 +428,3 @@ def _names(queues: Sequence[str] | None) -> Sequence[str] | None:
     if isinstance(queues, str):
         raise ConfigError(f"queues={queues!r}: pass a list of names, for example [{queues!r}]")
     return queues
-

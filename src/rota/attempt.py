@@ -144,4 +144,3 @@ def is_coroutine_function(function: Callable[..., object]) -> bool:
 
     inner = unwrap(function)
     return iscoroutinefunction(inner) or iscoroutinefunction(getattr(inner, "__call__", None))  # noqa: B004
-

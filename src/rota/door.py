@@ -69,9 +69,7 @@ class Door:
             if self._pid != os.getpid():  # a fork has the parent's objects but none of its threads
                 self._forget_threads()
             if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._serve, args=(self._waiting,), name="rota-door", daemon=True
-                )
+                self._thread = threading.Thread(target=self._serve, args=(self._waiting,), name="rota-door", daemon=True)
                 self._thread.start()
             return self._waiting
 

@@ -40,7 +40,9 @@ LEASE: Micros = 300 * SECOND
 _STEP = 500
 
 
-def run_one(store: Store, tasks: Tasks, queues: Sequence[str] | None, kept: frozenset[State], now: Micros | None) -> Event | None:
+def run_one(
+    store: Store, tasks: Tasks, queues: Sequence[str] | None, kept: frozenset[State], now: Micros | None
+) -> Event | None:
     """Claim and run the first due job of these queues (`None`: all) and say what happened, or `None` when nothing is due.
 
     A job whose task nobody registered fails as the guide has it, by the default retry policy.

@@ -32,9 +32,7 @@ class Stats(Struct, frozen=True):
     """What the store says of itself."""
 
 
-def where(
-    status: str | Sequence[str] = (), queue: str | None = None, task: str | None = None, key: str | None = None
-) -> Where:
+def where(status: str | Sequence[str] = (), queue: str | None = None, task: str | None = None, key: str | None = None) -> Where:
     """A filter from what users say. Raises `ConfigError` for a status that does not exist.
 
     >>> where("failed", queue="mail").states

@@ -17,7 +17,13 @@ class Identity:
     """The worker's row. Read by many threads, replaced by the pulse alone."""
 
     def __init__(
-        self, name: str | None, queues: Sequence[str] | None, tasks: Sequence[str], concurrency: int, lease: Micros, version: str
+        self,
+        name: str | None,
+        queues: Sequence[str] | None,
+        tasks: Sequence[str],
+        concurrency: int,
+        lease: Micros,
+        version: str,
     ) -> None:
         host = socket.gethostname()
         self.row = WorkerRow(

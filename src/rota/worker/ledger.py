@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from rota import events
 from rota.app import Rota
 from rota.attempt import LOST, SHUTDOWN, TIMED_OUT, Run, conclude, timed_out
-from rota.clock import SECOND
 from rota.errors import StoreUnavailable
 from rota.inline import keeps
 from rota.model import Ask, Claimed, Ended, Failed, Failure, Outcome, Released, Succeeded
@@ -24,6 +23,7 @@ from rota.worker.backoff import Backoff
 from rota.worker.bell import Bell
 from rota.worker.crew import Crew
 from rota.worker.identity import Identity
+from rota.worker.lookout import Lookout
 
 log = logging.getLogger("rota")
 
@@ -31,9 +31,6 @@ _TOGETHER = 0.005
 """Seconds that an outcome waits for others while there are jobs waiting for slots."""
 _STUBBORN = 5.0
 """Seconds that a coroutine or a process has to end after its time is up, before its job is recorded as failed all the same."""
-_RELOOKS = (0.02, 0.2, 1.0)
-"""Seconds after falling asleep at which the ledger looks again: an insert that began before it said so does not ring."""
-_STEP = 500
 _FATAL_TRIES = 20
 """So many unforeseen errors in a row end the worker: it cannot do its work."""
 
@@ -44,16 +41,14 @@ class Ledger:
     """Owns the worker's claims from the store's side."""
 
     def __init__(
-        self, app: Rota, store: Store, crew: Crew, bell: Bell, identity: Identity, queues: Sequence[str] | None, poll: float
+        self, app: Rota, store: Store, crew: Crew, bell: Bell, identity: Identity, lookout: Lookout, poll: float
     ) -> None:
         self._app = app
         self._store = store
         self._crew = crew
         self._bell = bell
         self._identity = identity
-        self._fixed_queues = None if queues is None else tuple(queues)
-        self._queues = self._fixed_queues or ()
-        self._queues_at = 0.0
+        self._lookout = lookout
         self._poll = poll
         self._pace = Pace(crew.slots)
         self._stopping = threading.Event()
@@ -61,12 +56,6 @@ class Ledger:
         self._backoff = Backoff(self._stopping)
         self._pending: dict[str, list[Handed]] = {}
         self._uncertain = False
-        self._look = True
-        self._rung = False
-        self._asleep_as: str | None = None
-        self._full_claims = 0
-        self._look_at: list[float] = []
-        self._promote_at = 0.0
         self._turned_at = time.monotonic()
         self.failed = False
         """Whether it ended because it could not do its work."""
@@ -75,7 +64,7 @@ class Ledger:
 
     def ring(self) -> None:
         """There may be work in the store."""
-        self._rung = True
+        self._lookout.ring()
         self._bell.ring()
 
     def stop(self, handback_in: float) -> None:
@@ -114,10 +103,7 @@ class Ledger:
 
     def _step(self) -> None:
         """Look after deadlines and shutdown, take a turn with the store if there is cause, and sleep until there is."""
-        if self._rung:
-            self._rung = False
-            self._look = True
-            self._promote_at = min(self._promote_at, time.monotonic() + _RELOOKS[0])
+        self._lookout.heed()
         self._end_overdue()
         if self._stopping.is_set():
             self._wind_down()
@@ -131,7 +117,7 @@ class Ledger:
         if self._pending or ask is not None:
             self._turn(ask)
         if not self._stopping.is_set():
-            self._promote()
+            self._lookout.promote()
         if not self._pending and not self._more_now():
             self._sleep()
 
@@ -140,18 +126,11 @@ class Ledger:
         crew = self._crew
         if crew.ended >= crew.ring_at:
             return True
-        return self._look and not self._stopping.is_set() and self._pace.room(len(crew.in_hand)) > 0
+        return self._lookout.look and not self._stopping.is_set() and self._pace.room(len(crew.in_hand)) > 0
 
     def _ask(self) -> Ask | None:
-        """What to claim now, if anything. While the store rings for new work, there is no need to ask with each finish."""
-        if self._look_at and time.monotonic() >= self._look_at[0]:
-            self._look_at.pop(0)
-            self._look = True
-        room = self._pace.room(len(self._crew.in_hand))
-        if room <= 0 or not (self._look or (self._pending and not self._asleep)):
-            return None
-        queues = self._known_queues()
-        return Ask(self._identity.id, queues, room) if queues else None
+        """What to claim now, if anything."""
+        return self._lookout.ask(self._pace.room(len(self._crew.in_hand)), finishing=bool(self._pending))
 
     def _turn(self, ask: Ask | None) -> None:
         """One round trip: what ended goes in, what is claimed comes out and begins."""
@@ -164,7 +143,7 @@ class Ledger:
         self._backoff.over()
         self._learn(ended)
         if ask is not None:
-            self._after_claim(ask, claimed)
+            self._lookout.after(ask, claimed)
         self._crew.ring_at = self._pace.ring_at(self._crew.waiting)
 
     def _record(self, worker: str, ask: Ask | None) -> list[Claimed]:
@@ -235,35 +214,6 @@ class Ledger:
                     stranger = Run(job, None, worker)  # type: ignore[arg-type]  # it is never run
                     self._pending.setdefault(worker, []).append((stranger, unknown(job)))
 
-    def _after_claim(self, ask: Ask, claimed: list[Claimed]) -> None:
-        """Learn from what a claim brought whether there is more, and fall asleep or wake up in the store's eyes."""
-        full = len(claimed) >= ask.limit
-        self._full_claims = self._full_claims + 1 if full else 0
-        self._look = full
-        if full:
-            self._look_at = []
-            if self._asleep and self._full_claims > 1:
-                self._rest(False)
-            return
-        if self._fixed_queues is None:
-            self._queues_at = min(self._queues_at, time.monotonic())  # perhaps a queue is new
-        if not self._asleep:
-            self._rest(True)
-            self._look = True  # once more, for what came before the store knew
-        if not self._look_at:
-            now = time.monotonic()
-            self._look_at = [now + wait for wait in _RELOOKS if claimed or self._look] + [now + self._poll]
-
-    @property
-    def _asleep(self) -> bool:
-        """Whether the store rings for this worker when jobs come in."""
-        return self._asleep_as == self._identity.id
-
-    def _rest(self, asleep: bool) -> None:
-        worker = self._identity.id
-        self._store.rest(worker, asleep)
-        self._asleep_as = worker if asleep else None
-
     # -- looking after --------------------------------------------------------------------------
 
     def _learn(self, ended: int) -> None:
@@ -271,17 +221,6 @@ class Ledger:
         if ended:
             self._pace = self._pace.after(ended, now - self._turned_at)
         self._turned_at = now
-
-    def _promote(self) -> None:
-        """Queue scheduled jobs whose time came, and note when the next one is due."""
-        now = time.monotonic()
-        if now < self._promote_at:
-            return
-        promoted = self._store.promote(_STEP, self._app.now())
-        soon = 0.0 if promoted.count == _STEP else self._poll if promoted.next_in is None else promoted.next_in / SECOND
-        # A job enqueued meanwhile may be due sooner, and rings only sleepers, so a busy worker looks each second.
-        self._promote_at = now + min(soon, self._poll if self._asleep else 1.0)
-        self._look = self._look or promoted.count > 0
 
     def _end_overdue(self) -> None:
         """Interrupt bodies whose time is up. A plain thread cannot be stopped: its job is recorded as failed here."""
@@ -300,12 +239,12 @@ class Ledger:
             self._give_up(run)
 
     def _give_up(self, run: Run) -> None:
-        """Record the failure of a body that does not end, and give its slot to another, so that stuck bodies do not use up the worker."""
+        """Record the failure of a body that does not end, and give its slot away, so that such bodies do not use up the worker."""
         given = self._crew.give_up(run, conclude(run, timed_out(run)))
         if given is None:
             return
         log.error(
-            "%s (job %s) runs on after its time-out, and nothing can stop it; %s. Declare the task isolated=True to have it killed",
+            "%s (job %s) runs on after its time-out, and nothing can stop it; %s. A task declared isolated=True would be killed",
             run.job.task,
             run.job.id,
             "its slot goes to another" if given else "too many do, so it keeps its slot",
@@ -318,14 +257,7 @@ class Ledger:
         self._store.reconcile(self._identity.id, held, self._app.now())
         self._backoff.over()
         self._uncertain = False
-        self._look = True
-
-    def _known_queues(self) -> tuple[str, ...]:
-        """The queues to claim from; a worker of all queues asks the store for their names now and then."""
-        if self._fixed_queues is None and time.monotonic() >= self._queues_at:
-            self._queues = tuple(self._store.queues())
-            self._queues_at = time.monotonic() + self._poll
-        return self._queues
+        self._lookout.ring()
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -363,7 +295,7 @@ class Ledger:
         if self._stopping.is_set():
             until.append(now + 0.1 if self._handback_at is None else max(self._handback_at, now + 0.05))
         else:
-            until += [self._promote_at, *self._look_at[:1]]
+            until.append(self._lookout.next_at())
         self._bell.wait(min(until) - now)
 
 

@@ -1,4 +1,4 @@
-"""A worker: claims jobs of its queues and runs them until it is stopped. `run` for a process, `start` and `stop` beside others."""
+"""A worker: claims jobs and runs them until it is stopped. `run` is for a process of its own, `start` for one beside others."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from rota.worker.crew import Crew
 from rota.worker.identity import Identity
 from rota.worker.ledger import Ledger
 from rota.worker.listening import Listening
+from rota.worker.lookout import Lookout
 from rota.worker.pulse import Pulse
 from rota.worker.threads import Threads
 
@@ -140,7 +141,9 @@ class Worker:
             return
         beats, hears = store.twin(), store.twin()
         self._stores += [beats, hears]
-        ledger = Ledger(self.app, store, self._crew, self._bell, self._identity, self.queues, self._poll)
+        likely = ["default", *(task.options.queue for task in self.app.tasks.values())]
+        lookout = Lookout(store, self._identity, self.app.now, self.queues, likely, self._poll)
+        ledger = Ledger(self.app, store, self._crew, self._bell, self._identity, lookout, self._poll)
         pulse = Pulse(self.app, beats, self._crew, self._identity, ledger.ring)
         listening = Listening(hears, ledger.ring)
         self._ledger = ledger
@@ -219,4 +222,3 @@ class Worker:
             return store.vitals().warnings
         except StoreUnavailable:
             return []
-

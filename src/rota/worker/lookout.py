@@ -1,0 +1,132 @@
+"""When a worker looks for work in the store, and under which queues: rung when it sleeps, by itself now and then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from rota.clock import SECOND, Micros
+from rota.model import Ask, Claimed
+from rota.stores.base import Store
+from rota.worker.identity import Identity
+
+_RELOOKS = (0.02, 0.2, 1.0)
+"""Seconds after falling asleep at which it looks again: an insert that began before the store knew of it does not ring."""
+_RUNG_PROMOTE = 0.02
+"""Seconds from a ring to the look at what is scheduled: a ring may be for a job that is due sooner than those known of."""
+_BUSY_PROMOTE = 1.0
+_STEP = 500
+
+
+class Lookout:
+    """Owned by the ledger's thread; `ring` is for all.
+
+    A worker that finds no more work says in the store that it is asleep, and is rung from then on. While it is awake the
+    inserts cost nothing extra, and it asks for work with every finish.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        identity: Identity,
+        now: Callable[[], Micros | None],
+        queues: Sequence[str] | None,
+        likely: Iterable[str],
+        poll: float,
+    ) -> None:
+        self._store = store
+        self._identity = identity
+        self._now = now
+        self._serves_all = queues is None
+        self._base = tuple(dict.fromkeys(likely if queues is None else queues))
+        """Always asked for: the queues it serves, or, where it serves all, those that its tasks declare."""
+        self._queues = self._base
+        self._poll = poll
+        self._rung = False
+        self._asleep_as: str | None = None
+        self._full_claims = 0
+        self._look_at: list[float] = []
+        self._promote_at = 0.0
+        self.look = True
+        """Whether there may be work that was not asked for yet."""
+
+    def ring(self) -> None:
+        """There may be work; called by any thread."""
+        self._rung = True
+
+    @property
+    def asleep(self) -> bool:
+        """Whether the store rings for this worker when jobs come in."""
+        return self._asleep_as == self._identity.id
+
+    def heed(self) -> None:
+        """Take note of rings and of the time."""
+        now = time.monotonic()
+        if self._rung:
+            self._rung = False
+            self.look = True
+            self._promote_at = min(self._promote_at, now + _RUNG_PROMOTE)
+        if self._look_at and now >= self._look_at[0]:
+            self._look_at.pop(0)
+            self.look = self.look or self._anything_queued()
+
+    def ask(self, room: int, finishing: bool) -> Ask | None:
+        """What to claim, if anything. A sleeper is rung for new work, so it need not ask along with what it finishes."""
+        if room <= 0 or not (self.look or (finishing and not self.asleep)):
+            return None
+        return Ask(self._identity.id, self._queues, room)
+
+    def after(self, ask: Ask, claimed: Sequence[Claimed]) -> None:
+        """Learn from a claim whether there is more, and fall asleep or wake up in the store's eyes."""
+        if len(claimed) >= ask.limit:
+            self._after_full()
+            return
+        self._full_claims = 0
+        self.look = self._serves_all and self._new_queues(ask)
+        fell_asleep = not self.asleep
+        if fell_asleep:
+            self._rest(True)
+            self.look = True  # once more, for what came before the store knew
+        if fell_asleep or not self._look_at:
+            now = time.monotonic()
+            self._look_at = [now + wait for wait in _RELOOKS if fell_asleep and wait < self._poll] + [now + self._poll]
+
+    def promote(self) -> None:
+        """Queue scheduled jobs whose time came, and note when the next one is due."""
+        now = time.monotonic()
+        if now < self._promote_at:
+            return
+        promoted = self._store.promote(_STEP, self._now())
+        wait = self._poll if promoted.next_in is None else promoted.next_in / SECOND
+        # A job enqueued meanwhile may be due sooner, and rings sleepers only, so one that is awake looks each second.
+        self._promote_at = now + (0.0 if promoted.count == _STEP else min(wait, self._poll if self.asleep else _BUSY_PROMOTE))
+        self.look = self.look or promoted.count > 0
+
+    def next_at(self) -> float:
+        """When it will have something to do by itself."""
+        return min([self._promote_at, *self._look_at[:1]])
+
+    def _after_full(self) -> None:
+        self._full_claims += 1
+        self.look = True
+        self._look_at = []
+        if self.asleep and self._full_claims > 1:
+            self._rest(False)
+
+    def _rest(self, asleep: bool) -> None:
+        worker = self._identity.id
+        self._store.rest(worker, asleep)
+        self._asleep_as = worker if asleep else None
+
+    def _anything_queued(self) -> bool:
+        """A look that only reads, so that an idle worker writes nothing."""
+        names = self._store.queues()
+        if not self._serves_all:
+            return any(name in self._base for name in names)
+        self._queues = tuple(dict.fromkeys([*self._base, *names]))
+        return bool(names)
+
+    def _new_queues(self, ask: Ask) -> bool:
+        """Whether jobs wait under queues that the claim did not ask for."""
+        self._anything_queued()
+        return not set(self._queues) <= set(ask.queues)
