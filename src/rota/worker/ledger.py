@@ -239,12 +239,12 @@ class Ledger:
             self._give_up(run)
 
     def _give_up(self, run: Run) -> None:
-        """Record the failure of a body that does not end, and give its slot away, so that such bodies do not use up the worker."""
+        """Record the failure of a body that does not end, and give its slot away: such bodies must not use up the worker."""
         given = self._crew.give_up(run, conclude(run, timed_out(run)))
         if given is None:
             return
         log.error(
-            "%s (job %s) runs on after its time-out, and nothing can stop it; %s. A task declared isolated=True would be killed",
+            "%s (job %s) runs on after its time-out and cannot be stopped; %s. A task declared isolated=True would be killed",
             run.job.task,
             run.job.id,
             "its slot goes to another" if given else "too many do, so it keeps its slot",
