@@ -258,7 +258,7 @@ class Rota:
         rows = self.rows([id])
         if not rows:
             raise JobNotFound(
-                f"no job {id}: it never existed, was deleted, or its time in the history ended (see the keep_ settings)"
+                f"no job {id}: it never existed, was deleted, or its retention ended (see the keep_ settings)"
             )
         return Job(self, id, rows[0])
 

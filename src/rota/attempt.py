@@ -118,7 +118,7 @@ def timed_out(run: Run) -> Raised:
 
 
 def returned(run: Run, value: object) -> Returned:
-    """The end of a body that returned. A result that cannot be stored is told and dropped: the work is done, and not done again."""
+    """The end of a body that returned. A result that cannot be stored is told and dropped: the work is done and stays so."""
     if not run.task.keep_result:
         return Returned()
     try:
