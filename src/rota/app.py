@@ -243,7 +243,7 @@ class Rota:
         return await self.in_thread(lambda: self.run_one(queues, now))
 
     def drain(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> list[Event]:
-        """Run every due job of these queues in the caller, one after the other, and say what happened. For tests and scripts."""
+        """Run every due job of these queues in the caller, one after the other, and say what happened to each."""
         from rota import inline
 
         return inline.drain(self.store, self.tasks, _names(queues), self.settings.kept, self._at(now))
