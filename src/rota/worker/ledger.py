@@ -15,7 +15,7 @@ from rota.app import Rota
 from rota.attempt import LOST, SHUTDOWN, TIMED_OUT, Run, conclude, timed_out
 from rota.errors import StoreUnavailable
 from rota.inline import keeps
-from rota.model import Ask, Claimed, Ended, Failed, Failure, Outcome, Released, Succeeded
+from rota.model import Ask, Claimed, Ended, Failed, Failure, Outcome, Released, State, Succeeded
 from rota.rules.decide import unknown
 from rota.rules.pace import STALE_SECONDS, Pace
 from rota.stores.base import Store
@@ -56,6 +56,7 @@ class Ledger:
         self._backoff = Backoff(self._stopping)
         self._pending: dict[str, list[Handed]] = {}
         self._uncertain = False
+        self._resent = False
         self._turned_at = time.monotonic()
         self.failed = False
         """Whether it ended because it could not do its work."""
@@ -84,7 +85,7 @@ class Ledger:
                 self._step()
                 errors = 0
             except StoreUnavailable as error:
-                self._uncertain = True
+                self._uncertain = self._resent = True
                 if self._past_handback() and self._backoff.tries >= 3:
                     log.warning("the store is away at the end: jobs come back when the lease runs out")
                     return
@@ -139,7 +140,7 @@ class Ledger:
         for former in [id for id in self._pending if id != worker]:  # claimed under a lease that was lost since
             self._record(former, None)
         ended = len(self._pending.get(worker, ()))
-        claimed = self._record(worker, ask)
+        claimed = self._record(worker, ask if ask is None or ask.worker == worker else None)
         self._backoff.over()
         self._learn(ended)
         if ask is not None:
@@ -151,7 +152,7 @@ class Ledger:
         handed = self._pending.get(worker, [])
         if not handed:
             claimed = [] if ask is None else self._store.claim(ask, self._app.now())
-            self._begin(claimed)
+            self._begin(claimed, worker)
             return claimed
         ends = [self._ended(run, outcome) for run, outcome in handed]
         try:
@@ -163,7 +164,7 @@ class Ledger:
             self._record_singly(worker, handed)
             return []
         del self._pending[worker]
-        self._begin(turn.claimed)
+        self._begin(turn.claimed, worker)
         self._tell(handed, ends, turn.counted)
         return turn.claimed
 
@@ -189,23 +190,24 @@ class Ledger:
         return Ended(run.job.id, run.job.claim, outcome, run.took, keeps(outcome, self._app.settings.kept))
 
     def _tell(self, handed: list[Handed], ends: list[Ended], counted: frozenset[str]) -> None:
+        if len(counted) < len(ends) and self._resent:
+            counted |= self._recorded_before(handed, counted)
+        self._resent = False
         quiet = not log.isEnabledFor(logging.INFO)
         for (run, _), end in zip(handed, ends, strict=True):
-            if end.id in counted:
-                if not quiet or not isinstance(end.outcome, Succeeded):  # an event costs more than the rest of a small job
-                    events.tell([events.ended(run.job, end)])
-            else:
-                log.warning(
-                    "the lease of job %s (%s, attempt %d) was lost while it ran: its outcome is not recorded, "
-                    "another worker has the job",
-                    run.job.id,
-                    run.job.task,
-                    run.job.attempt,
-                )
+            if end.id not in counted:
+                log.warning("the lease of job %s (%s) was lost while it ran: its outcome is not recorded", end.id, run.job.task)
+            elif not quiet or not isinstance(end.outcome, Succeeded):  # an event costs more than the rest of a small job
+                events.tell([events.ended(run.job, end)])
 
-    def _begin(self, claimed: list[Claimed]) -> None:
+    def _recorded_before(self, handed: list[Handed], counted: frozenset[str]) -> frozenset[str]:
+        """Those outcomes that an earlier try wrote, whose answer was lost with the connection."""
+        claims = {run.job.id: run.job.claim for run, _ in handed if run.job.id not in counted}
+        found = self._store.get(list(claims))
+        return frozenset(row.id for row in found if row.claim == claims[row.id] and row.state is not State.RUNNING)
+
+    def _begin(self, claimed: list[Claimed], worker: str) -> None:
         tasks = self._app.tasks
-        worker = self._identity.id
         known = [Run(job, tasks[job.task], worker) for job in claimed if job.task in tasks]
         self._crew.add(known)
         if len(known) < len(claimed):

@@ -80,6 +80,7 @@ class Worker:
         self._stopping = threading.Event()
         self._handback_in: float | None = None
         self._main: threading.Thread | None = None
+        self._error: BaseException | None = None
 
     @property
     def id(self) -> str:
@@ -91,6 +92,7 @@ class Worker:
     def run(self) -> int:
         """Work until SIGTERM or SIGINT, and answer the exit status: 0, or 1 when it could not do its work.
 
+        Raises what keeps it from starting, such as `SchemaMismatch`; a store that is away does not.
         The first signal stops claiming and waits for what runs; a second one hands it back at once.
         """
         self.start()
@@ -101,7 +103,9 @@ class Worker:
         finally:
             for number, handler in former.items():
                 signal.signal(number, handler)
-        return 1 if self._ledger is None or self._ledger.failed else 0
+        if self._error is not None:
+            raise self._error
+        return 1 if self._ledger is not None and self._ledger.failed else 0
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         # Nothing but flags and a bell is touched here: the handler may interrupt any line of the main thread.
@@ -136,6 +140,13 @@ class Worker:
     # -- the thread -----------------------------------------------------------------------------
 
     def _serve(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001  # `run` raises it in the main thread
+            log.critical("the worker ends: %s", error)
+            self._error = error
+
+    def _work(self) -> None:
         store = self._connected()
         if store is None:
             return
