@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from urllib.parse import urlsplit
 
-from rota.errors import ConfigError
+from rota.errors import ConfigError, DriverMissing
 from rota.stores.base import Listener, Store
 
 __all__ = ["Listener", "Store", "open_store"]
@@ -17,6 +17,8 @@ _BUILT_IN = {
     "postgresql": "rota.stores.postgres:open_postgres",
     "postgres": "rota.stores.postgres:open_postgres",
 }
+
+_EXTRA = dict.fromkeys(("postgresql", "postgres"), "pip install 'rota[postgres]'")
 
 
 def open_store(url: str, **options: object) -> Store:
@@ -35,7 +37,10 @@ def open_store(url: str, **options: object) -> Store:
 def _opener(scheme: str, url: str) -> Callable[..., Store]:
     if scheme in _BUILT_IN:
         module, _, name = _BUILT_IN[scheme].partition(":")
-        opener: Callable[..., Store] = getattr(import_module(module), name)
+        try:
+            opener: Callable[..., Store] = getattr(import_module(module), name)
+        except ImportError as error:
+            raise DriverMissing(f"the store {scheme}:// needs a driver that is missing ({error}): {_EXTRA[scheme]}") from error
         return opener
     # Imported here: it takes longer than all the rest, and the stores that come with Rota need no search.
     from importlib.metadata import entry_points

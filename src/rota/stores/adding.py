@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rota.clock import Micros
 from rota.model import Inserted, NewJob
 from rota.stores import rows
 from rota.stores.database import Run
+
+_MOST = 2_000
+_HEAVIEST = 8 * 1024 * 1024
+
+
+def chunked(jobs: Iterable[NewJob]) -> Iterator[list[NewJob]]:
+    """The jobs in lists that are not too long and not too heavy for one parameter."""
+    chunk: list[NewJob] = []
+    weight = 0
+    for job in jobs:
+        if chunk and (len(chunk) == _MOST or weight + len(job.args) > _HEAVIEST):
+            yield chunk
+            chunk, weight = [], 0
+        chunk.append(job)
+        weight += len(job.args)
+    if chunk:
+        yield chunk
 
 
 def add(run: Run, jobs: Sequence[NewJob], now: Micros | None) -> list[Inserted]:

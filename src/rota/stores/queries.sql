@@ -10,7 +10,7 @@ select max(version) from rota_migrations
 
 -- name: record_migration
 -- Note that a migration ran.
-insert into rota_migrations (version, name, applied_at) values (:version, :name, :now)
+insert into rota_migrations (version, name, applied_at) values (:number, :name, :now)
 
 -- name: declare
 -- Remember a task's defaults; write nothing when they are as they were.
@@ -28,7 +28,7 @@ select name, queue, priority, max_attempts from rota_tasks where name = :name
 -- name: join
 -- Make a worker known; nothing is added when its id is not new.
 insert into rota_workers (id, name, host, pid, queues, tasks, concurrency, lease, version, started_at, lease_until)
-values (:id, :name, :host, :pid, :queues, :tasks, :concurrency, :lease, :version, :now, :now + :lease)
+values (:id, :name, :host, :pid, :served, :tasks, :concurrency, :lease, :version, :now, :now + :lease)
 on conflict do nothing
 returning id
 
@@ -115,7 +115,7 @@ where id in :ids
 -- The attempts of a job that did not succeed, oldest first.
 select claim, attempt, worker, ended_at, outcome, took, error_type, error_message, error_trace
 from rota_attempts
-where job = :job
+where job in :ids
 order by claim
 
 -- name: find
@@ -128,11 +128,11 @@ select * from (
         from rota_jobs
         where :among_live
           and case when worker is null then state else 'running' end in :states
-          and (cast(:before as text) is null or id < :before)
-          and (cast(:queue as text) is null or queue = :queue)
-          and (cast(:task as text) is null or task = :task)
-          and (cast(:key as text) is null or key = :key)
-          and (cast(:worker as text) is null or worker = :worker)
+          and (:before is null or id < :before)
+          and (:queue is null or queue = :queue)
+          and (:task is null or task = :task)
+          and (:key is null or key = :key)
+          and (:worker is null or worker = :worker)
         order by id desc
         limit :limit
     ) as live
@@ -144,11 +144,11 @@ select * from (
         from rota_history
         where :among_finished
           and state in :states
-          and (cast(:before as text) is null or id < :before)
-          and (cast(:queue as text) is null or queue = :queue)
-          and (cast(:task as text) is null or task = :task)
-          and (cast(:key as text) is null or key = :key)
-          and (cast(:worker as text) is null or worker = :worker)
+          and (:before is null or id < :before)
+          and (:queue is null or queue = :queue)
+          and (:task is null or task = :task)
+          and (:key is null or key = :key)
+          and (:worker is null or worker = :worker)
         order by id desc
         limit :limit
     ) as finished
@@ -163,11 +163,11 @@ select id, task, queue, state, priority, due, created_at,
        took, result, reason, progress, false
 from rota_history
 where state = 'failed'
-  and (cast(:before as text) is null or id < :before)
-  and (cast(:queue as text) is null or queue = :queue)
-  and (cast(:task as text) is null or task = :task)
-  and (cast(:key as text) is null or key = :key)
-  and (cast(:worker as text) is null or worker = :worker)
+  and (:before is null or id < :before)
+  and (:queue is null or queue = :queue)
+  and (:task is null or task = :task)
+  and (:key is null or key = :key)
+  and (:worker is null or worker = :worker)
 order by id desc
 limit :limit
 
@@ -187,10 +187,10 @@ select * from (
     where key = :key
 ) as either
 where state in :states
-  and (cast(:before as text) is null or id < :before)
-  and (cast(:queue as text) is null or queue = :queue)
-  and (cast(:task as text) is null or task = :task)
-  and (cast(:worker as text) is null or worker = :worker)
+  and (:before is null or id < :before)
+  and (:queue is null or queue = :queue)
+  and (:task is null or task = :task)
+  and (:worker is null or worker = :worker)
 order by id desc
 limit :limit
 

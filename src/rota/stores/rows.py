@@ -101,7 +101,7 @@ def worker_params(worker: WorkerRow, now: Micros | None) -> Params:
         "name": worker.name,
         "host": worker.host,
         "pid": worker.pid,
-        "queues": None if worker.queues is None else as_json(worker.queues),
+        "served": None if worker.queues is None else as_json(worker.queues),
         "tasks": as_json(worker.tasks),
         "concurrency": worker.concurrency,
         "lease": worker.lease,

@@ -148,7 +148,7 @@ class SqlStore:
         count = 0
         due, present = self._database.read("next_due", {"now": now})[0]
         if due is not None and due <= present:
-            [[[count]]] = self._database.send([("promote", {"limit": limit, "now": now})])
+            [[[count, *_]]] = self._database.send([("promote", {"limit": limit, "now": now})])
             due, present = self._database.read("next_due", {"now": now})[0]
         return Promoted(count, None if due is None else max(0, due - present))
 
@@ -164,7 +164,7 @@ class SqlStore:
         return [rows.job(row) for row in self._database.read("get", {"ids": list(ids)})]
 
     def attempts(self, id: str) -> list[AttemptRow]:
-        return [rows.attempt(row) for row in self._database.read("attempts", {"job": id})]
+        return [rows.attempt(row) for row in self._database.read("attempts", {"ids": [id]})]
 
     def find(self, which: Filter, limit: int, before: str | None = None) -> list[JobRow]:
         states = which.states or tuple(State)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
@@ -12,7 +11,7 @@ from rota.clock import Micros, machine_now
 from rota.errors import ConfigError
 from rota.model import Inserted, NewJob, Vitals
 from rota.stores import mounts, versions
-from rota.stores.adding import add
+from rota.stores.adding import add, chunked
 from rota.stores.base import Listener
 from rota.stores.database import Call, Params, Row, Run
 from rota.stores.sql import SqlStore
@@ -20,8 +19,6 @@ from rota.stores.sqlite_bell import CommitWatch, MemoryWatch
 from rota.stores.sqlite_engine import Engine, FileEngine, MemoryEngine
 
 T = TypeVar("T")
-
-_CHUNK = 2_000
 
 
 def open_sqlite(url: str, *, journal: str = "wal", network: str = "warn", patience: float = 30.0) -> SqlStore:
@@ -98,15 +95,15 @@ class SqliteDatabase:
         return self._engine.write(lambda cursor: do(cursor.run), durable=True)
 
     def insert(self, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]:
-        left = iter(jobs)
-        first = list(islice(left, _CHUNK))
-        if not first:
+        chunks = chunked(jobs)
+        first = next(chunks, None)
+        if first is None:
             return []
         present = machine_now() if now is None else now
 
         def write(run: Run) -> list[Inserted]:
             answers = add(run, first, present)
-            while chunk := list(islice(left, _CHUNK)):
+            for chunk in chunks:
                 answers += add(run, chunk, present)
             return answers
 

@@ -32,6 +32,6 @@ def migrate(run: Run, script: Callable[[str], None], dialect: str) -> list[str]:
     for version, name, text in queries.migrations(dialect):
         if version > found:
             script(text)
-            run("record_migration", {"version": version, "name": name, "now": None})
+            run("record_migration", {"number": version, "name": name, "now": None})
             ran.append(name)
     return ran

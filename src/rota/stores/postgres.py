@@ -1,0 +1,229 @@
+"""The store in a Postgres schema."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import TypeVar
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from rota.clock import Micros
+from rota.errors import ConfigError, StoreUnavailable
+from rota.model import Inserted, NewJob, Vitals
+from rota.stores import versions
+from rota.stores.adding import add, chunked
+from rota.stores.base import Listener
+from rota.stores.database import Call, Params, Row, Run
+from rota.stores.postgres_bell import NotifyWatch
+from rota.stores.postgres_copy import copy
+from rota.stores.postgres_driver import Queries, Session
+from rota.stores.postgres_pool import Pool
+from rota.stores.sql import SqlStore
+
+T = TypeVar("T")
+
+_MANY = 200
+"""From this many jobs on, COPY is faster than an insert."""
+
+_TRIES = 5
+"""How often a transaction that met a deadlock is run."""
+
+
+def open_postgres(url: str, *, schema: str = "", pooler: bool = False, max_size: int = 4, connect_timeout: int = 5) -> SqlStore:
+    """The store in a schema of the database of `postgresql://user@host/database?schema=name`; nothing is opened yet.
+
+    `schema` may stand in the URL and is "public" by default; any name will do. `pooler=True` keeps to what works behind a
+    transaction pooler such as PgBouncer. At most `max_size` connections are open at once, besides those of twins and listeners.
+    """
+    if max_size < 1:
+        raise ConfigError(f"max_size={max_size!r} leaves no connection: it is 1 or more")
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    name = schema or query.pop("schema", "") or "public"
+    query.pop("schema", None)
+    conninfo = urlunsplit(parts._replace(query=urlencode(query)))
+    try:
+        conninfo_to_dict(conninfo)
+    except psycopg.Error as error:
+        raise ConfigError(f"{_public(url)!r} is no Postgres URL: {error}") from error
+    defaults = {"connect_timeout": connect_timeout, "application_name": "rota"}
+    settings = {key: value for key, value in defaults.items() if key not in query}
+    return SqlStore(PostgresDatabase(_public(url), Queries(name), Pool(conninfo, settings, pooler, max_size)))
+
+
+class PostgresDatabase:
+    """A `Database` over a pool of connections."""
+
+    looks_first = False
+
+    def __init__(self, url: str, queries: Queries, pool: Pool) -> None:
+        self.url = url
+        self._queries = queries
+        self._pool = pool
+        self._opened_in = 0
+        self._opening = threading.Lock()
+
+    def open(self) -> None:
+        if self._opened_in == os.getpid():
+            return
+        if self._opened_in:
+            self._opening = threading.Lock()  # this is a forked child, and a thread of the parent may have held it
+        with self._opening:
+            if self._opened_in != os.getpid():
+                if not self._fits():
+                    self._migrate()
+                self._opened_in = os.getpid()
+
+    def close(self) -> None:
+        self._opened_in = 0
+        self._pool.close()
+
+    def twin(self) -> PostgresDatabase:
+        return PostgresDatabase(self.url, self._queries, self._pool.twin())
+
+    def migrate(self) -> list[str]:
+        ran = [] if self._fits() else self._migrate()
+        self._opened_in = os.getpid()
+        return ran
+
+    def read(self, query: str, params: Params) -> list[Row]:
+        self.open()
+        with self._pool.session(self._queries) as session:
+            return session.run(query, params)
+
+    def send(self, calls: Sequence[Call], durable: bool = True) -> list[list[Row]]:
+        self.open()
+        return self._again(lambda session: session.send(calls, durable))
+
+    def work(self, do: Callable[[Run], T]) -> T:
+        self.open()
+
+        def transaction(session: Session) -> T:
+            with session.transaction():
+                return do(session.run)
+
+        return self._again(transaction)
+
+    def insert(self, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]:
+        chunks = chunked(jobs)
+        first = next(chunks, None)
+        if first is None:
+            return []
+        second = next(chunks, None)
+        if second is None and len(first) < _MANY:
+            return self._insert_few(first, now)
+        if second is None:
+            return self._insert_many([first], now)
+        return self._insert_many(chain([first, second], chunks), now)
+
+    def rest(self, worker: str, asleep: bool) -> None:
+        self.send([("rest", {"worker": worker, "asleep": asleep})], durable=False)
+
+    def sleepers(self) -> frozenset[str]:
+        return frozenset()
+
+    def listen(self) -> Listener:
+        self.open()
+        return NotifyWatch(self._pool.connect(), self._queries.channel, self._pool.place)
+
+    def vitals(self) -> Vitals:
+        self.open()
+        names = {"jobs_table": self._queries.table("rota_jobs"), "history_table": self._queries.table("rota_history")}
+        [row] = self.read("vitals", names | {"now": None})
+        now, version, database, live, history, commit, fsync, autovacuum, standby = row
+        warnings = []
+        if commit == "off" or fsync == "off":
+            warnings.append(
+                f"synchronous_commit is {commit} and fsync {fsync}: a crash of the server loses jobs that were accepted"
+            )
+        if autovacuum == "off":
+            warnings.append("autovacuum is off: the tables will grow and claims become slow; switch it on")
+        if standby:
+            warnings.append("this server is a standby and takes no writes: point the URL at the primary")
+        for pid, user, program, seconds in self.read("oldest_transaction", {}):
+            warnings.append(
+                f"a transaction of {user} ({program or 'unnamed'}, process {pid}) is open for {seconds // 60} minutes: "
+                "vacuum cannot clear finished jobs meanwhile, and claims become slower"
+            )
+        facts: dict[str, str | int | float] = {
+            "store": "postgres",
+            "version": version,
+            "database": database,
+            "schema": self._queries.schema,
+            "live_bytes": live,
+            "history_bytes": history,
+        }
+        return Vitals(now, warnings, facts)
+
+    def _insert_few(self, jobs: list[NewJob], now: Micros | None) -> list[Inserted]:
+        """One statement and one round trip, unless several jobs have keys: what then follows must be one with it."""
+        # Two batches that share keys wait for each other at most one way round when both are in order.
+        ordered = sorted(jobs, key=lambda job: (job.key or "", job.task))
+        if len(jobs) > 1 and any(job.key is not None for job in jobs):
+            answers = self.work(lambda run: add(run, ordered, now))
+        else:
+            answers = add(lambda query, params: self.send([(query, params)])[0], ordered, now)
+        found = dict(zip((job.id for job in ordered), answers, strict=True))
+        return [found[job.id] for job in jobs]
+
+    def _insert_many(self, chunks: Iterable[list[NewJob]], now: Micros | None) -> list[Inserted]:
+        self.open()
+        with self._pool.session(self._queries) as session, session.transaction():
+            present = session.run("clock", {"now": now})[0][0]
+            answers: list[Inserted] = []
+            for chunk in chunks:
+                if any(job.key is not None for job in chunk):
+                    ordered = sorted(chunk, key=lambda job: (job.key or "", job.task))
+                    found = dict(zip((job.id for job in ordered), add(session.run, ordered, present), strict=True))
+                    answers += [found[job.id] for job in chunk]
+                else:
+                    copy(session, chunk, present)
+                    answers += [Inserted(job.id) for job in chunk]
+            session.run("ring", {})
+            return answers
+
+    def _again(self, do: Callable[[Session], T]) -> T:
+        """Run a transaction, anew where Postgres ended it to resolve a deadlock; it has changed nothing then."""
+        for left in reversed(range(_TRIES)):
+            try:
+                with self._pool.session(self._queries) as session:
+                    return do(session)
+            except StoreUnavailable as error:
+                if not left or not isinstance(
+                    error.__cause__, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure
+                ):
+                    raise
+        raise AssertionError("unreachable")
+
+    def _fits(self) -> bool:
+        with self._pool.session(self._queries) as session:
+            [(there, _)] = session.run("tables", self._names())
+            return there and versions.check(session.run("version", {})[0][0], "postgres")
+
+    def _migrate(self) -> list[str]:
+        with self._pool.session(self._queries) as session, session.transaction():
+            session.run("lock_migrations", self._names())
+            [(there, schema)] = session.run("tables", self._names())
+            if not schema:
+                session.script(f"create schema {self._queries.quoted}")
+            if not there:
+                session.script(
+                    "create table rota_migrations (version integer primary key, name text not null, applied_at bigint not null)"
+                )
+            return versions.migrate(session.run, session.script, "postgres")
+
+    def _names(self) -> Params:
+        return {"schema": self._queries.schema, "migrations": self._queries.table("rota_migrations")}
+
+
+def _public(url: str) -> str:
+    """The URL without its password."""
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    query = [(key, value) for key, value in parse_qsl(parts.query, keep_blank_values=True) if key != "password"]
+    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + host, query=urlencode(query)))

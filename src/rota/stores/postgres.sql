@@ -1,0 +1,236 @@
+-- The queries that Postgres runs in its own form. Each is one statement.
+--
+-- A generic plan or a plan made while a table was empty must not hurt, so rows are found by `id = any(array)`, which stays an
+-- index scan; joins against a batch flip to reading the whole table. What belongs to a row of a batch is looked up in one
+-- jsonb parameter by the row's id.
+
+-- name: insert
+-- Add jobs, save those whose id or key is taken, ring sleepers, and answer how many were added.
+with added as (
+    insert into rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at)
+    select (job ->> 0)::uuid, job ->> 1, job ->> 2, job ->> 3, (job ->> 4)::integer,
+           coalesce((job ->> 5)::bigint, :now + (job ->> 6)::bigint),
+           case when coalesce((job ->> 5)::bigint - :now, (job ->> 6)::bigint) > 0 then 'scheduled' else 'queued' end,
+           (job ->> 7)::integer, job ->> 8, (job ->> 9)::boolean, :now
+    from jsonb_array_elements(:jobs) as job
+    where (select true from rota_history where id = (job ->> 0)::uuid) is null
+    on conflict do nothing
+    returning 1
+)
+select (select count(*) from added),
+       (select pg_notify(:channel, '') where :always or exists (select 1 from rota_workers where asleep))
+
+-- name: copy
+-- Take in many jobs at once.
+copy rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at) from stdin
+
+-- name: clock
+-- The server's clock.
+select :now
+
+-- name: finished
+-- Those of these ids that are finished jobs.
+select id from rota_history where id in :ids
+
+-- name: ring
+-- Wake sleepers, if there are any: a notification takes a lock that all commits of the server share.
+select pg_notify(:channel, '') where exists (select 1 from rota_workers where asleep)
+
+-- name: rest
+-- Say whether a worker sleeps.
+update rota_workers set asleep = :asleep where id = :worker and asleep <> :asleep
+
+-- name: claim
+-- Take the first queued jobs of these queues for a known worker, each queue read along its index. The worker's row is locked
+-- first, so that whoever takes it for dead either waits or is waited for.
+with me as (select id from rota_workers where id = :worker for key share)
+update rota_jobs
+set worker = :worker, claim = claim + 1, claimed_at = :now, key = case when key_waiting then null else key end
+where id = any(array(
+    select first.id
+    from me
+    cross join unnest(:queues) as q (name)
+    cross join lateral (
+        select id, priority, due
+        from rota_jobs
+        where queue = q.name and state = 'queued' and worker is null
+        order by priority desc, due, id
+        limit :limit
+        for update skip locked
+    ) as first
+    order by first.priority desc, first.due, first.id
+    limit :limit
+))
+returning id, task, queue, args, claim, excused, max_attempts, priority, due, key
+
+-- name: succeed
+-- Move jobs that succeeded to the history, where the attempt still counts: [claim, took, result] by id.
+with done as (
+    delete from rota_jobs
+    where id in :ids and worker = :worker and claim = ((:ends -> (id::text)) ->> 0)::integer
+    returning *, :ends -> (id::text) as said
+)
+insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
+                          key_waiting, worker, claimed_at, finished_at, took, result, progress)
+select id, task, queue, 'succeeded', priority, due, created_at, claim, excused, max_attempts, args, key,
+       key_waiting, worker, claimed_at, :now, (said ->> 1)::bigint, said ->> 2, progress
+from done
+returning id
+
+-- name: drop
+-- Delete finished jobs that nobody wants to keep, where the attempt still counts: [claim] by id.
+with done as (
+    delete from rota_jobs
+    where id in :ids and worker = :worker and claim = ((:ends -> (id::text)) ->> 0)::integer
+    returning id, claim
+), forgotten as (
+    delete from rota_attempts where job = any(array(select id from done where claim > 1))
+)
+select id from done
+
+-- name: fail
+-- Move jobs that failed or were cancelled to the history and remember the attempt, where it still counts:
+-- [claim, took, state, reason, outcome, type, message, trace] by id.
+with done as (
+    delete from rota_jobs
+    where id in :ids and worker = :worker and claim = ((:ends -> (id::text)) ->> 0)::integer
+    returning *, :ends -> (id::text) as said
+), noted as (
+    insert into rota_attempts (job, claim, attempt, worker, ended_at, outcome, took, error_type, error_message, error_trace)
+    select id, claim, claim - excused, worker, :now, said ->> 4, (said ->> 1)::bigint, said ->> 5, said ->> 6, said ->> 7
+    from done
+)
+insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
+                          key_waiting, worker, claimed_at, finished_at, took, reason, progress)
+select id, task, queue, said ->> 2, priority, due, created_at, claim, excused, max_attempts, args, key,
+       key_waiting, worker, claimed_at, :now, (said ->> 1)::bigint, said ->> 3, progress
+from done
+returning id
+
+-- name: put_back
+-- Let jobs wait for another attempt and remember this one, where it still counts:
+-- [claim, took, wait, reason, outcome, type, message, trace, excuse] by id. A job that was asked to be cancelled is cancelled.
+with back as (
+    update rota_jobs
+    set state = case when ((:ends -> (id::text)) ->> 2)::bigint > 0 then 'scheduled' else 'queued' end,
+        due = :now + ((:ends -> (id::text)) ->> 2)::bigint,
+        reason = (:ends -> (id::text)) ->> 3,
+        excused = excused + ((:ends -> (id::text)) ->> 8)::integer,
+        worker = null,
+        claimed_at = null
+    where id in :ids and worker = :worker and claim = ((:ends -> (id::text)) ->> 0)::integer and not cancelling
+    returning id, claim, excused - ((:ends -> (id::text)) ->> 8)::integer as excused
+), cancelled as (
+    delete from rota_jobs
+    where id in :ids and worker = :worker and claim = ((:ends -> (id::text)) ->> 0)::integer and cancelling
+    returning *
+), kept as (
+    insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
+                              key_waiting, worker, claimed_at, finished_at, took, reason, progress)
+    select id, task, queue, 'cancelled', priority, due, created_at, claim, excused, max_attempts, args, key,
+           key_waiting, worker, claimed_at, :now, ((:ends -> (id::text)) ->> 1)::bigint, 'cancelled while running', progress
+    from cancelled
+), counted as (
+    select id, claim, excused, :ends -> (id::text) as said from back
+    union all
+    select id, claim, excused, :ends -> (id::text) from cancelled
+), noted as (
+    insert into rota_attempts (job, claim, attempt, worker, ended_at, outcome, took, error_type, error_message, error_trace)
+    select id, claim, claim - excused, :worker, :now, said ->> 4, (said ->> 1)::bigint, said ->> 5, said ->> 6, said ->> 7
+    from counted
+)
+select id from counted
+
+-- name: progress
+-- Store the progress of running jobs, where the attempt still counts: [claim, progress] by id.
+update rota_jobs
+set progress = (:reports -> (id::text)) ->> 1
+where id in :ids and worker = :worker and claim = ((:reports -> (id::text)) ->> 0)::integer
+
+-- name: promote
+-- Queue the scheduled jobs whose time has come, the earliest first, ring sleepers, and answer how many.
+with promoted as (
+    update rota_jobs
+    set state = 'queued'
+    where id = any(array(
+        select id
+        from rota_jobs
+        where state = 'scheduled' and due <= :now
+        order by due
+        limit :limit
+        for update skip locked
+    ))
+    returning 1
+)
+select (select count(*) from promoted),
+       (select pg_notify(:channel, '') where exists (select 1 from rota_workers where asleep))
+
+-- name: dead
+-- The workers whose lease ran out, their rows locked so that they can neither claim nor beat until they are dealt with.
+select id, name from rota_workers where lease_until <= :now order by id for update skip locked
+
+-- name: held_by
+-- Up to so many jobs that these workers hold. This reads every unfinished job: no index may know the worker, for a claim
+-- would have to write it, and workers seldom die.
+select id, task, queue, claim - excused, worker, max_attempts, cancelling
+from rota_jobs
+where worker in :workers
+order by id
+limit :limit
+for update
+
+-- name: conclude
+-- Move unfinished jobs to the history in a final state.
+with done as (delete from rota_jobs where id in :ids returning *)
+insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
+                          key_waiting, worker, claimed_at, finished_at, reason, progress)
+select id, task, queue, :state, priority, due, created_at, claim, excused, max_attempts, args, key,
+       key_waiting, worker, claimed_at, :now, :reason, progress
+from done
+
+-- name: look_live
+-- The states of those of these jobs that are not finished, kept as they are until the transaction ends.
+select id, case when worker is null then state else 'running' end from rota_jobs where id in :ids order by id for update
+
+-- name: look_finished
+-- The states of those of these jobs that are finished, kept as they are until the transaction ends.
+select id, state from rota_history where id in :ids order by id for update
+
+-- name: retry_finished
+-- Let finished jobs run again now, save those whose key is taken, and answer which.
+with back as (
+    insert into rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at, claim,
+                           excused, reason)
+    select id, task, queue, args, priority, :now, 'queued', max_attempts, key, key_waiting, created_at, claim, claim, reason
+    from rota_history
+    where id in :ids
+    on conflict do nothing
+    returning id
+)
+delete from rota_history where id = any(array(select id from back)) returning id
+
+-- name: old
+-- Jobs in a final state that ended before a moment.
+select id from rota_history where state = :state and finished_at < :now - :age limit :limit for update skip locked
+
+-- name: tables
+-- Whether there are tables, and whether there is a schema for them.
+select to_regclass(:migrations) is not null, exists (select 1 from pg_namespace where nspname = :schema)
+
+-- name: lock_migrations
+-- One migration at a time for each schema; the lock goes with the transaction.
+select pg_advisory_xact_lock(hashtext('rota'), hashtext(:schema))
+
+-- name: vitals
+-- The server's clock, version, sizes, and settings that matter.
+select :now, current_setting('server_version'), current_database(), pg_total_relation_size(:jobs_table::regclass),
+       pg_total_relation_size(:history_table::regclass), current_setting('synchronous_commit'), current_setting('fsync'),
+       current_setting('autovacuum'), pg_is_in_recovery()
+
+-- name: oldest_transaction
+-- The transaction that has kept vacuum from its work for longest.
+select pid, coalesce(usename, ''), coalesce(application_name, ''), extract(epoch from now() - xact_start)::bigint
+from pg_stat_activity
+where backend_xmin is not null and xact_start < now() - interval '5 minutes' and backend_type = 'client backend'
+order by xact_start
+limit 1

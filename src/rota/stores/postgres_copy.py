@@ -1,0 +1,47 @@
+"""Many jobs at once, by COPY."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psycopg import errors
+
+from rota.clock import Micros
+from rota.model import NewJob
+from rota.stores import rows
+from rota.stores.postgres_driver import Session
+
+
+def copy(session: Session, jobs: Sequence[NewJob], now: Micros) -> None:
+    """Add jobs without keys, save those whose id is known. Runs inside a transaction."""
+    ids = [job.id for job in jobs]
+    try:
+        with session.transaction():
+            _stream(session, jobs, now)
+    except errors.UniqueViolation:  # COPY cannot skip what is there already
+        session.run("insert", {"jobs": rows.jobs_json(jobs), "always": False, "now": now})
+        return
+    # Looked up after the COPY, which waits for a transaction that is finishing one of these jobs.
+    if known := [row[0] for row in session.run("finished", {"ids": ids})]:
+        session.run("delete_waiting", {"ids": known})
+
+
+def _stream(session: Session, jobs: Sequence[NewJob], now: Micros) -> None:
+    with session.connection.cursor() as cursor, cursor.copy(session.queries["copy"]) as stream:
+        for job in jobs:
+            due = now + job.delay if job.run_at is None else job.run_at
+            state = "scheduled" if due > now else "queued"
+            row = (
+                job.id,
+                job.task,
+                job.queue,
+                job.args,
+                job.priority,
+                due,
+                state,
+                job.max_attempts,
+                None,
+                job.key_waiting,
+                now,
+            )
+            stream.write_row(row)

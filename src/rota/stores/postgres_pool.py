@@ -1,0 +1,148 @@
+"""A process's connections to Postgres: few, opened when needed, and looked at before they are used again."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import ConnStatus, TransactionStatus
+from psycopg.types.numeric import Int8Dumper
+from psycopg.types.string import TextLoader
+
+from rota.errors import StoreUnavailable
+from rota.stores.postgres_driver import Queries, Session, meaning
+
+Connection = psycopg.Connection[tuple[object, ...]]
+
+_PATIENCE = 30.0
+"""For how many seconds a thread waits until another gives a connection back."""
+
+
+class Pool:
+    """Lends connections, the one used last first: it has its statements prepared and the server's caches warm."""
+
+    def __init__(self, conninfo: str, settings: Mapping[str, Any], pooler: bool, max_size: int) -> None:
+        self._conninfo = conninfo
+        self._settings = settings
+        self._pooler = pooler
+        self._max_size = max_size
+        self._inherited: list[Connection] = []
+        self.place = _place(conninfo)
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._free = threading.BoundedSemaphore(self._max_size)
+        self._lock = threading.Lock()
+        self._idle: list[Connection] = []
+        self._round = 0
+
+    def twin(self) -> Pool:
+        return Pool(self._conninfo, self._settings, self._pooler, self._max_size)
+
+    @contextmanager
+    def session(self, queries: Queries) -> Iterator[Session]:
+        """A connection for one operation. The driver's errors leave as Rota's."""
+        self._after_fork()
+        if not self._free.acquire(timeout=_PATIENCE):
+            raise StoreUnavailable(
+                f"all {self._max_size} connections to Postgres at {self.place} have been busy for {_PATIENCE:g} s"
+            )
+        try:
+            with self._errors():
+                connection, lent_in = self._take()
+                try:
+                    yield Session(connection, queries)
+                finally:
+                    self._give_back(connection, lent_in)
+        finally:
+            self._free.release()
+
+    def connect(self) -> Connection:
+        """A new connection that is the caller's own."""
+        with self._errors():
+            threshold = None if self._pooler else 5
+            settings = {"client_encoding": "utf8", **self._settings}
+            connection = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=threshold, **settings)
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+            connection.adapters.register_loader("uuid", TextLoader)
+            connection.adapters.register_dumper(int, Int8Dumper)  # one type for all, hence one prepared statement
+            return connection
+
+    def close(self) -> None:
+        """Close what is idle now, and the rest when it comes back."""
+        self._after_fork()
+        with self._lock:
+            idle, self._idle = self._idle, []
+            self._round += 1
+        for connection in idle:
+            connection.close()
+
+    def _take(self) -> tuple[Connection, int]:
+        while True:
+            with self._lock:
+                connection, lent_in = self._idle.pop() if self._idle else None, self._round
+            if connection is None:
+                return self.connect(), lent_in
+            if _is_alive(connection):
+                return connection, lent_in
+            connection.close()
+
+    def _give_back(self, connection: Connection, lent_in: int) -> None:
+        if connection.info.transaction_status is not TransactionStatus.IDLE:
+            connection.close()
+        with self._lock:
+            if not connection.closed and lent_in == self._round:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _after_fork(self) -> None:
+        if self._pid != os.getpid():
+            # Closing what was inherited would say goodbye to the server in the parent's name.
+            self._inherited += self._idle
+            self._start()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            raise meaning(error, self.place) from error
+
+
+def _is_alive(connection: Connection) -> bool:
+    """Whether an idle connection is still one, without asking the server: a server that went away has said so."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if poll.poll(0):
+        with suppress(psycopg.Error):
+            connection.pgconn.consume_input()
+            # What an idle server sends may be news of a setting; only when it goes away does the stream end.
+            return connection.pgconn.status == ConnStatus.OK and not _ended(connection)
+        return False
+    return not connection.closed
+
+
+def _ended(connection: Connection) -> bool:
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if not poll.poll(0):
+        return False
+    try:
+        connection.pgconn.consume_input()
+    except psycopg.Error:
+        return True
+    return connection.pgconn.status != ConnStatus.OK
+
+
+def _place(conninfo: str) -> str:
+    parts = conninfo_to_dict(conninfo)
+    host, port, database = (parts.get(name) for name in ("host", "port", "dbname"))
+    return f"{host or 'localhost'}{f':{port}' if port else ''}/{database or ''}"
