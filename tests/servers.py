@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
 import stat
 import subprocess
 import tempfile
@@ -58,9 +57,9 @@ class PostgresServer:
         self._names = count(1)
         if self._user is not None:
             _let_in(self._user, self.directory)
-        self._run(
-            "initdb", "--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "-U", "postgres", "-D", str(self.data)
-        )
+        self._guard = self._guarded()
+        options = ("--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "--username=postgres")
+        self._run("initdb", *options, "-D", str(self.data))
 
     # -- its life -------------------------------------------------------------------------------
 
@@ -98,9 +97,8 @@ class PostgresServer:
             return False
 
     def close(self) -> None:
-        if self.running:
-            self.stop("immediate")
-        shutil.rmtree(self.directory, ignore_errors=True)
+        """Stop the server and remove its directory."""
+        self._guard.communicate()
 
     # -- what is in it --------------------------------------------------------------------------
 
@@ -163,6 +161,15 @@ class PostgresServer:
             if done.returncode:
                 output.seek(0)
                 raise RuntimeError(f"{program} {' '.join(arguments)} failed:\n{output.read()}")
+
+    def _guarded(self) -> subprocess.Popen[bytes]:
+        """A process that waits for the end of this one, however it comes, and leaves nothing of the server behind."""
+        script = 'read -r end; "$0" stop -m immediate -D "$1"; rm -rf "$2"'
+        command = ["sh", "-c", script, BIN / "pg_ctl", self.data, self.directory]
+        silent = subprocess.DEVNULL
+        return subprocess.Popen(
+            command, user=self._user, cwd="/", stdin=subprocess.PIPE, stdout=silent, stderr=silent, start_new_session=True
+        )
 
     def _pid(self) -> int:
         return int((self.data / "postmaster.pid").read_text().splitlines()[0])
