@@ -12,18 +12,19 @@ _LONGEST = 5.0
 
 
 class Backoff:
-    """One thread's waits; they start short again after `over`."""
+    """One thread's waits; they start short again after `over`. Setting `hurry` ends a wait."""
 
-    def __init__(self, stopping: threading.Event) -> None:
-        self._stopping = stopping
+    def __init__(self, hurry: threading.Event, longest: float = _LONGEST) -> None:
+        self._hurry = hurry
+        self._longest = longest
         self._tries = 0
 
     def pause(self, what: str, error: BaseException | None) -> None:
-        """Say what is wrong, and sleep until the next try is due or the worker stops."""
-        wait = min(_FIRST * 2**self._tries, _LONGEST) * (0.75 + random.random() / 2)  # noqa: S311
+        """Say what is wrong, and sleep until the next try is due or someone is in a hurry."""
+        wait = min(_FIRST * 2**self._tries, self._longest) * (0.75 + random.random() / 2)  # noqa: S311
         self._tries = min(self._tries + 1, 10)
         log.warning("%s; next try in %.1f s%s", what, wait, f": {error}" if error is not None else "")
-        self._stopping.wait(wait)
+        self._hurry.wait(wait)
 
     def over(self) -> None:
         """The store answered."""

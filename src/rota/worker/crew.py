@@ -56,6 +56,11 @@ class Crew:
         if ready:
             self._start(ready)
 
+    def held(self) -> list[Run]:
+        """Every job that is this worker's: those in hand, and those whose outcome nobody has taken yet."""
+        with self._lock:
+            return [*self.in_hand, *(run for run, _ in self._outcomes)]
+
     def outcomes(self) -> list[tuple[Run, Outcome]]:
         """What ended since the last call."""
         taken = []
@@ -76,13 +81,10 @@ class Crew:
         As many bodies as there are slots may be stuck like this; what is stuck beyond that keeps its slot until it ends.
         """
         with self._lock:
+            if not self._end(run, outcome):
+                return None
             given = len(self._stuck) < self.slots
             (self._stuck if given else self._blocked).add(run)
-        if not self.end(run, outcome):
-            with self._lock:
-                self._stuck.discard(run)
-                self._blocked.discard(run)
-            return None
         if given and (following := self.next()) is not None:
             self._start([following])
         return given
@@ -113,17 +115,12 @@ class Crew:
 
         A false answer means that the job was ended over the body's head (its time was up), and its slot given away.
         """
-        try:
-            self.in_hand.remove(run)
-        except KeyError:
-            with self._lock:
+        with self._lock:
+            if not self._end(run, outcome):
                 kept = run in self._blocked
                 self._blocked.discard(run)
                 self._stuck.discard(run)
-            return kept
-        if run.deadline is not None:
-            self.timed.discard(run)
-        self._outcomes.append((run, outcome))
+                return kept
         if len(self._outcomes) >= self.ring_at:
             self.bell.ring()
         return True
@@ -143,3 +140,13 @@ class Crew:
             run.deadline = time.monotonic() + run.task.timeout / 1_000_000
             self.timed.add(run)
             self.bell.ring()
+
+    def _end(self, run: Run, outcome: Outcome) -> bool:
+        """Move a job from those in hand to those that ended; both at once, so that nobody finds it in neither."""
+        if run.deadline is not None:
+            self.timed.discard(run)
+        if run not in self.in_hand:
+            return False
+        self.in_hand.remove(run)
+        self._outcomes.append((run, outcome))
+        return True

@@ -53,7 +53,8 @@ class Ledger:
         self._pace = Pace(crew.slots)
         self._stopping = threading.Event()
         self._handback_at: float | None = None
-        self._backoff = Backoff(self._stopping)
+        self._hurry = threading.Event()
+        self._backoff = Backoff(self._hurry)
         self._pending: dict[str, list[Handed]] = {}
         self._uncertain = False
         self._resent = False
@@ -73,6 +74,7 @@ class Ledger:
         at = time.monotonic() + handback_in
         self._handback_at = at if self._handback_at is None else min(at, self._handback_at)
         self._stopping.set()
+        self._hurry.set()
         self._bell.ring()
 
     # -- the thread -----------------------------------------------------------------------------
@@ -90,7 +92,9 @@ class Ledger:
                     log.warning("the store is away at the end: jobs come back when the lease runs out")
                     return
                 self._backoff.pause("the store is away", error)
+                self._hurry.clear()  # a stop cuts one wait short; the tries after it have their waits again
             except Exception:
+                self._uncertain = self._resent = True
                 errors += 1
                 log.exception("the ledger met an error and goes on")
                 if errors >= _FATAL_TRIES:
@@ -100,7 +104,7 @@ class Ledger:
                 self._stopping.wait(min(0.05 * 2**errors, 2.0))
 
     def _done(self) -> bool:
-        return self._stopping.is_set() and not self._crew.in_hand and not self._pending and not self._crew.waiting
+        return self._stopping.is_set() and not self._pending and not self._crew.held()
 
     def _step(self) -> None:
         """Look after deadlines and shutdown, take a turn with the store if there is cause, and sleep until there is."""
@@ -110,6 +114,7 @@ class Ledger:
             self._wind_down()
         elif self._crew.waited() > STALE_SECONDS:
             self._hand_back(self._crew.unstarted(), "it waited for a slot too long")
+            self._pace = Pace(self._crew.slots)  # what it learnt is no longer so
         for run, outcome in self._crew.outcomes():
             self._pending.setdefault(run.worker, []).append((run, outcome))
         if self._uncertain:
@@ -136,6 +141,12 @@ class Ledger:
     def _turn(self, ask: Ask | None) -> None:
         """One round trip: what ended goes in, what is claimed comes out and begins."""
         self._crew.ring_at = 1 << 30  # what ends meanwhile is taken along next time
+        try:
+            self._exchange(ask)
+        finally:
+            self._crew.ring_at = self._pace.ring_at(self._crew.waiting)
+
+    def _exchange(self, ask: Ask | None) -> None:
         worker = self._identity.id
         for former in [id for id in self._pending if id != worker]:  # claimed under a lease that was lost since
             self._record(former, None)
@@ -145,7 +156,6 @@ class Ledger:
         self._learn(ended)
         if ask is not None:
             self._lookout.after(ask, claimed)
-        self._crew.ring_at = self._pace.ring_at(self._crew.waiting)
 
     def _record(self, worker: str, ask: Ask | None) -> list[Claimed]:
         """Write what this worker id has pending, tell of each, and begin what was claimed along with it."""
@@ -254,10 +264,9 @@ class Ledger:
 
     def _reconcile(self) -> None:
         """After a lost reply: hand back what the store thinks is in hand here and is not."""
-        held = [run.job.id for run in list(self._crew.in_hand)]
+        held = [run.job.id for run in self._crew.held()]
         held += [run.job.id for handed in self._pending.values() for run, _ in handed]
         self._store.reconcile(self._identity.id, held, self._app.now())
-        self._backoff.over()
         self._uncertain = False
         self._lookout.ring()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rota import events
 from rota.app import Rota
@@ -42,7 +42,7 @@ class Pulse:
         self._rung = rung
         self._interval = identity.row.lease / SECOND / 3
         self._stopping = threading.Event()
-        self._backoff = Backoff(self._stopping)
+        self._backoff = Backoff(self._stopping, self._interval)  # a store that is back hears a beat before the lease ends
         self._thread = threading.Thread(target=self._serve, name="rota-pulse", daemon=True)
         self._beat_at = 0.0
         self._reap_at = 0.0
@@ -80,20 +80,25 @@ class Pulse:
 
     def _beat(self) -> None:
         worker = self._identity.id
-        ours = [run for run in list(self._crew.in_hand) if run.worker == worker]
+        hands = list(self._crew.in_hand)
+        ours = [run for run in hands if run.worker == worker]
         told = [(run, run.progress) for run in ours]
         answer = self._store.beat(worker, [Report(run.job.id, run.job.claim, said) for run, said in told], self._app.now())
         for run, said in told:
             if run.progress is said:
                 run.progress = None
-        self._obey(worker, answer)
-
-    def _obey(self, worker: str, answer: Answer) -> None:
-        if not answer.alive:
+        for run in hands:
+            if run.worker != worker:  # claimed under a former id, and taken in hand after that one was lost
+                self._lose(run)
+        if answer.alive:
+            self._obey(ours, answer)
+        else:
             self._join_anew(worker)
-            return
-        for run in list(self._crew.in_hand):
-            if run.worker != worker:
+
+    def _obey(self, told: Sequence[Run], answer: Answer) -> None:
+        """Stop what the answer names, among the runs it is about: a job may have come back to this worker since."""
+        for run in told:
+            if run not in self._crew.in_hand:
                 continue
             if run.job.id in answer.lost:
                 self._lose(run)

@@ -95,9 +95,9 @@ class Worker:
         Raises what keeps it from starting, such as `SchemaMismatch`; a store that is away does not.
         The first signal stops claiming and waits for what runs; a second one hands it back at once.
         """
-        self.start()
         former = {number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
+            self.start()
             while self._main is not None and self._main.is_alive():
                 self._main.join(1.0)
         finally:
