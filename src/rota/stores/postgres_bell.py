@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import threading
 import time
 
 import psycopg
@@ -19,6 +20,8 @@ class NotifyWatch:
         self._place = place
         self._stopping, self._stop = os.pipe()
         self._stopped = False
+        self._closed = False
+        self._ending = threading.Lock()
         try:
             connection.execute(f"listen {channel}")
         except psycopg.Error as error:
@@ -26,11 +29,12 @@ class NotifyWatch:
             raise meaning(error, place) from error
 
     def wait(self, timeout: float) -> bool:
-        poll = select.poll()
-        poll.register(self._connection.fileno(), select.POLLIN)
-        poll.register(self._stopping, select.POLLIN)
         deadline = time.monotonic() + timeout
+        poll = select.poll()
         try:
+            if not self._stopped:
+                poll.register(self._connection.fileno(), select.POLLIN)
+                poll.register(self._stopping, select.POLLIN)
             while not self._stopped:
                 if self._rang():
                     return True
@@ -44,13 +48,19 @@ class NotifyWatch:
         return False
 
     def stop(self) -> None:
-        self._stopped = True
-        os.write(self._stop, b".")
+        with self._ending:
+            self._stopped = True
+            if not self._closed:
+                os.write(self._stop, b".")
 
     def close(self) -> None:
-        self._connection.close()
-        os.close(self._stopping)
-        os.close(self._stop)
+        with self._ending:
+            self._stopped = True
+            if not self._closed:
+                self._closed = True
+                self._connection.close()
+                os.close(self._stopping)
+                os.close(self._stop)
 
     def _rang(self) -> bool:
         """Whether notifications have come; all of them are one ring."""
