@@ -1,0 +1,243 @@
+"""What a worker logs, written to the standard error stream: lines for people, or one JSON object a line.
+
+Lines are made where they are logged and written by a thread of their own, many at once, so that neither a slow terminal
+nor a stream that is gone can hold up a job. Beyond a bound, lines are dropped and counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TextIO
+
+import msgspec
+
+from rota.clock import SECOND
+from rota.codec.text import escape
+from rota.context import CurrentJob, current_job
+from rota.events import Event, Kind
+
+Line = Callable[[logging.LogRecord], str]
+_TOGETHER = 0.02
+"""Seconds that lines wait for others while many are written."""
+_MOST = 50_000
+"""Lines that may wait to be written."""
+_PATIENCE = 2.0
+"""Seconds that the end waits for what is still to be written."""
+
+
+@contextmanager
+def writing_logs(level: str, form: str) -> Iterator[logging.Logger]:
+    """Write what is logged meanwhile. Other loggers are written too, unless the app's code says where they go."""
+    log = logging.getLogger("rota")
+    writer = Writer(sys.stderr, json_line if form == "json" else text_lines(_colours(sys.stderr)))
+    log.setLevel(level.upper())
+    log.addHandler(writer)
+    log.propagate = False
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(writer)
+        root.setLevel(level.upper())
+    try:
+        yield log
+    finally:
+        log.removeHandler(writer)
+        root.removeHandler(writer)
+        log.propagate = True
+        writer.close()
+
+
+class Writer(logging.Handler):
+    """Writes lines to a stream from a thread of its own. Never raises, and never waits for the stream."""
+
+    def __init__(self, stream: TextIO, line: Line) -> None:
+        super().__init__()
+        self._stream = stream
+        self._line = line
+        self._lines: deque[str] = deque()
+        self._dropped = 0
+        self._some = threading.Event()
+        self._closing = False
+        self._thread = threading.Thread(target=self._write_all, name="rota-log", daemon=True)
+        self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if len(self._lines) >= _MOST:
+            self._dropped += 1
+            return
+        try:
+            line = self._line(record)
+        except Exception as error:  # noqa: BLE001  # a record whose arguments do not fit its text
+            line = f"{record.name}: a line that cannot be written ({type(error).__name__}): {escape(repr(record.msg))}"
+        self._lines.append(line)
+        if not self._some.is_set():
+            self._some.set()
+
+    def close(self) -> None:
+        """Write what is left, but do not wait for ever."""
+        if self._closing:
+            return  # `logging` closes every handler once more at the process's end
+        self._closing = True
+        self._some.set()
+        self._thread.join(_PATIENCE)
+        super().close()
+
+    def _write_all(self) -> None:
+        while True:
+            self._some.wait()
+            self._some.clear()
+            self._write(self._taken())
+            if self._closing and not self._lines:
+                return
+            if not self._closing:
+                time.sleep(_TOGETHER)
+
+    def _taken(self) -> list[str]:
+        lines = [self._lines.popleft() for _ in range(len(self._lines))]
+        if self._dropped:
+            lines.append(f"({self._dropped} lines were not written: the stream was too slow)")
+            self._dropped = 0
+        return lines
+
+    def _write(self, lines: list[str]) -> None:
+        text = "\n".join([*lines, ""])
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except UnicodeError:  # a stream that was made strict
+            self._write([line.encode("ascii", "backslashreplace").decode() for line in lines])
+        except (OSError, ValueError):
+            pass  # nobody reads any more; the work goes on
+
+
+# -- lines for people ---------------------------------------------------------------------------
+
+_COLOURS = {logging.DEBUG: "2", logging.WARNING: "33", logging.ERROR: "31", logging.CRITICAL: "1;31"}
+
+
+def text_lines(coloured: bool) -> Line:
+    """Lines such as `12:00:00 ran greet  [9f3a61 3.1 ms]`; the short id is the end of the job's."""
+    clock = _Clock()
+
+    def line(record: logging.LogRecord) -> str:
+        event = getattr(record, "rota", None)
+        said = _event_text(event) if isinstance(event, Event) else _text(record)
+        colour = _COLOURS.get(record.levelno) if coloured else None
+        return (
+            f"{clock.time(record.created)} {said}"
+            if colour is None
+            else f"{clock.time(record.created)} \x1b[{colour}m{said}\x1b[0m"
+        )
+
+    return line
+
+
+def _event_text(event: Event) -> str:
+    facts = [event.id[-6:]]
+    if event.kind is not Kind.LOST:
+        facts.append(f"{event.took / 1000:.1f} ms" if event.took < SECOND else f"{event.took / SECOND:.2f} s")
+    if event.max_attempts and event.kind in (Kind.AGAIN, Kind.FAILED):
+        facts.append(f"attempt {event.attempt} of {event.max_attempts}")
+    elif event.attempt > 1 and event.kind is Kind.SUCCEEDED:
+        facts.append(f"attempt {event.attempt}")
+    if event.kind is Kind.AGAIN:
+        facts.append(f"again in {(event.wait or 0) / SECOND:g} s")
+    elif event.kind is Kind.FAILED:
+        facts.append("no more attempts" if event.attempt >= event.max_attempts else "given up")
+    return f"{_one_line(str(event))}  [{', '.join(facts)}]"
+
+
+def _text(record: logging.LogRecord) -> str:
+    said = escape(record.getMessage())
+    if not record.name.startswith("rota"):
+        said = f"{record.name}: {said}"
+    if record.levelno >= logging.WARNING:
+        said = f"{record.levelname.lower()}: {said}"
+    if (job := _job()) is not None:
+        said = f"{said}  [{job.id[-6:]}]"
+    return "\n".join([said, *_trace(record)])
+
+
+def _one_line(text: str) -> str:
+    """The text with nothing in it that moves the cursor or begins a line."""
+    return text if text.isprintable() else escape(text).replace("\n", " ").replace("\t", " ")
+
+
+class _Clock:
+    """The time of day, put together once a second."""
+
+    def __init__(self) -> None:
+        self._said = (0, "")
+
+    def time(self, created: float) -> str:
+        second, text = self._said
+        if int(created) != second:
+            text = time.strftime("%H:%M:%S", time.localtime(created))
+            self._said = (int(created), text)
+        return text
+
+
+# -- lines for programs -------------------------------------------------------------------------
+
+
+def json_line(record: logging.LogRecord) -> str:
+    """One object: `at`, `level` and `message`, and every field of an outcome's `Event` (spans in seconds)."""
+    told: dict[str, object] = {
+        "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+        "level": record.levelname.lower(),
+    }
+    event = getattr(record, "rota", None)
+    if isinstance(event, Event):
+        told |= {
+            "message": str(event),
+            "event": event.kind,
+            "id": event.id,
+            "task": event.task,
+            "queue": event.queue,
+            "attempt": event.attempt,
+            "max_attempts": event.max_attempts,
+            "took": event.took / SECOND,
+            "wait": None if event.wait is None else event.wait / SECOND,
+            "reason": event.reason,
+        }
+    else:
+        told |= {"message": record.getMessage(), "logger": record.name}
+        if (job := _job()) is not None:
+            told |= {"id": job.id, "task": job.task, "attempt": job.attempt}
+        if trace := _trace(record):
+            told["trace"] = "\n".join(trace)
+    return _encode(told)
+
+
+def _encode(told: dict[str, object]) -> str:
+    try:
+        return msgspec.json.encode(told).decode()
+    except UnicodeEncodeError:  # lone surrogates, which no JSON can hold
+        return msgspec.json.encode({k: escape(v) if isinstance(v, str) else v for k, v in told.items()}).decode()
+
+
+def _trace(record: logging.LogRecord) -> list[str]:
+    if not record.exc_info:
+        return []
+    return escape(logging.Formatter().formatException(record.exc_info)).splitlines()
+
+
+def _job() -> CurrentJob | None:
+    """The job whose body logs this."""
+    try:
+        return current_job()
+    except LookupError:
+        return None
+
+
+def _colours(stream: TextIO) -> bool:
+    if os.environ.get("NO_COLOR"):
+        return False
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
