@@ -29,13 +29,14 @@ class Loss(NamedTuple):
 
 
 def find_loss(given: object, back: object, path: str) -> Loss | None:
-    """The first part that differs, or `None` when the value came back exactly (save for what `rota.codec` lists)."""
-    kind = type(given)
-    if kind in CERTAIN and kind is type(back):
-        return None if given == back else Loss(path, given, back)
-    if same_plain_data(given, back):
-        return None
-    return _compare(given, back, path)
+    """The first part that differs, or `None` when the value came back exactly (save for what `rota.codec` lists).
+
+    Raises `ArgumentsError` when the value is nested deeper than Python can walk.
+    """
+    try:
+        return _find(given, back, path)
+    except RecursionError as error:
+        raise _too_deep(path) from error
 
 
 def lossy(loss: Loss) -> ArgumentsError:
@@ -54,10 +55,40 @@ def lossy(loss: Loss) -> ArgumentsError:
 
 def refuse_endless(value: object, path: str) -> None:
     """Raise `ArgumentsError` where the value holds a NaN or an infinity, which msgspec writes as `null`."""
-    if isinstance(value, float) and not isfinite(value):
+    try:
+        if not _holds_endless(value):
+            return
+    except RecursionError as error:
+        raise _too_deep(path) from error
+    if isinstance(value, float):
         raise ArgumentsError(f"{path} is {value}, which JSON cannot hold: pass None or a string, or annotate a Decimal")
     for step, part in parts(value):
         refuse_endless(part, path + step)
+
+
+def _holds_endless(value: object) -> bool:
+    if isinstance(value, float):
+        return not isfinite(value)
+    if type(value) in CERTAIN:
+        return False
+    if isinstance(value, dict):
+        return any(map(_holds_endless, value)) or any(map(_holds_endless, value.values()))
+    if isinstance(value, list | tuple | set | frozenset):
+        return any(map(_holds_endless, value))
+    return any(_holds_endless(part) for _, part in parts(value))
+
+
+def _too_deep(path: str) -> ArgumentsError:
+    return ArgumentsError(f"{path} is nested too deeply: pass flatter data")
+
+
+def _find(given: object, back: object, path: str) -> Loss | None:
+    kind = type(given)
+    if kind in CERTAIN and kind is type(back):
+        return None if given == back else Loss(path, given, back)
+    if _same_plain_data(given, back):
+        return None
+    return _compare(given, back, path)
 
 
 def _mend(given: object, back: object) -> str:
@@ -71,7 +102,7 @@ def _mend(given: object, back: object) -> str:
     return f"pass {a_type(back)}, or change the annotation"
 
 
-def same_plain_data(given: object, back: object) -> bool:
+def _same_plain_data(given: object, back: object) -> bool:
     # Marshal compares whole trees of built-in types, type by type, at the speed of C. Version 2 writes no
     # back-references, so equal data gives equal bytes. It says no more than "surely alike": the rest is compared below.
     try:
@@ -116,7 +147,7 @@ def _compare_items(given: list[object] | tuple[object, ...], back: list[object] 
     if len(given) != len(back):
         return Loss(path, given, back)
     for index, (one, other) in enumerate(zip(given, back, strict=True)):
-        if loss := find_loss(one, other, f"{path}[{index}]"):
+        if loss := _find(one, other, f"{path}[{index}]"):
             return loss
     return None
 
@@ -125,9 +156,9 @@ def _compare_dicts(given: dict[object, object], back: dict[object, object], path
     if len(given) != len(back):
         return Loss(path, given, back)
     for (key, one), (other_key, other) in zip(given.items(), back.items(), strict=True):
-        if find_loss(key, other_key, path):
+        if _find(key, other_key, path):
             return Loss(path, given, back)
-        if loss := find_loss(one, other, f"{path}[{brief(key)}]"):
+        if loss := _find(one, other, f"{path}[{brief(key)}]"):
             return loss
     return None
 
@@ -139,14 +170,14 @@ def _compare_sets(given: set[object] | frozenset[object], back: set[object] | fr
     for item in given:
         if item not in twins:
             return Loss(path, given, back)
-        if loss := find_loss(item, twins[item], f"{path}[{brief(item)}]"):
+        if loss := _find(item, twins[item], f"{path}[{brief(item)}]"):
             return loss
     return None
 
 
 def _compare_fields(given: object, back: object, names: tuple[str, ...], path: str) -> Loss | None:
     for name in names:
-        if loss := find_loss(getattr(given, name, None), getattr(back, name, None), f"{path}.{name}"):
+        if loss := _find(getattr(given, name, None), getattr(back, name, None), f"{path}.{name}"):
             return loss
     return None
 
