@@ -1,8 +1,11 @@
 """Random operations do to every store what they do to the reference."""
 
+import pytest
+
 from rota.stores.base import Store
 from rota.testing.machine import compare
 
 
-def test_random_operations_do_to_a_store_what_they_do_to_the_reference(store: Store) -> None:
-    compare(store)
+@pytest.mark.parametrize(("examples", "steps"), [(200, 12), (100, 40)], ids=["short", "long"])
+def test_random_operations_do_to_a_store_what_they_do_to_the_reference(store: Store, examples: int, steps: int) -> None:
+    compare(store, examples, steps)

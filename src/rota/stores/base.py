@@ -144,6 +144,7 @@ class Store(Protocol):
         """Queue again whatever the worker holds besides the jobs `held`, without using an attempt, and answer how many.
 
         For a worker whose claim was answered by a broken connection: the store may have claimed what it never heard of.
+        A job that someone asked to cancel is cancelled instead, and counts among them.
         """
         ...
 

@@ -115,11 +115,16 @@ class Reference:
 
     def leave(self, worker: str, now: Micros) -> None:
         self.leases.pop(worker, None)
-        for job in self.held_by(worker):
+        self.reconcile(worker, (), now)
+
+    def reconcile(self, worker: str, held: Sequence[str], now: Micros) -> int:
+        unheard = [job for job in self.held_by(worker) if job.id not in held]
+        for job in unheard:
             if job.cancelling:
                 self._end(job, State.CANCELLED, now, None)
             else:
                 self._put_back(job, "released", wait=0, now=now, excused=True)
+        return len(unheard)
 
     def held_by(self, worker: str) -> list[Job]:
         return [job for job in self.jobs.values() if job.worker == worker and job.state is State.RUNNING]

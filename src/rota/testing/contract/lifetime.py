@@ -13,6 +13,10 @@ from rota.testing.contract.scene import claim, join, queued, state
 
 
 class Lifetime:
+    def test_a_store_has_every_operation(self, store: Store) -> None:
+        promised = {name for name in {**vars(Store), **Store.__annotations__} if not name.startswith("_")}
+        assert {name for name in promised if not hasattr(store, name)} == set()
+
     def test_opening_twice_is_opening_once(self, store: Store) -> None:
         store.open()
         id = queued(store)

@@ -96,6 +96,37 @@ class Workers:
         store.leave(new_id(), now=NOW)
         assert (store.workers(), state(store, id)) == ([], State.QUEUED)
 
+    # -- reconciling ----------------------------------------------------------------------------
+
+    def test_reconciling_puts_back_what_the_worker_never_heard_of(self, store: Store) -> None:
+        worker, other = join(store), join(store)
+        kept, unheard, theirs = running(store, worker), running(store, worker, max_attempts=1), running(store, other)
+        before = sorted(store.get([kept.id, theirs.id]), key=lambda job: job.id)
+        assert store.reconcile(worker, [kept.id], now=NOW + SECOND) == 1
+        assert sorted(store.get([kept.id, theirs.id]), key=lambda job: job.id) == before
+        back = row(store, unheard.id)
+        assert (back.state, back.worker, back.claim, back.attempt) == (State.QUEUED, None, 1, 0)
+        assert not finish(store, worker, unheard, Succeeded())
+        assert [(each.id, each.claim, each.attempt) for each in claim(store, other)] == [(unheard.id, 2, 1)]
+
+    def test_reconciling_with_everything_held_changes_nothing(self, store: Store) -> None:
+        worker = join(store)
+        held = [running(store, worker).id for _ in range(3)]
+        waiting = queued(store)
+        assert store.reconcile(worker, [*held, waiting, new_id()], now=NOW) == 0
+        assert [state(store, id) for id in (*held, waiting)] == ["running"] * 3 + ["queued"]
+
+    def test_reconciling_cancels_a_job_that_someone_asked_to_cancel(self, store: Store) -> None:
+        worker = join(store)
+        claimed = running(store, worker)
+        change(store, Move.CANCEL, claimed.id)
+        store.reconcile(worker, [], now=NOW)
+        assert state(store, claimed.id) == State.CANCELLED
+
+    def test_reconciling_for_an_unknown_worker_does_nothing(self, store: Store) -> None:
+        running(store, join(store))
+        assert store.reconcile(new_id(), [], now=NOW) == 0
+
     # -- resting --------------------------------------------------------------------------------
 
     def test_a_resting_worker_is_seen_asleep(self, store: Store) -> None:
