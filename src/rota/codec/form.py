@@ -166,7 +166,7 @@ def _refuse_strangers(kind: Any, where: str) -> None:
 
 
 def _revivable(kind: type) -> bool:
-    return issubclass(kind, PurePath)
+    return kind is object or issubclass(kind, PurePath)
 
 
 def _within(kind: msgspec.inspect.Type) -> Iterator[msgspec.inspect.CustomType]:

@@ -19,7 +19,9 @@ def write(value: object) -> bytes:
 
 
 def revive(kind: type, value: object) -> object:
-    """Make an instance of a class that JSON has no form for: paths, which travel as text."""
+    """Make an instance of a class that msgspec knows nothing of: a path, which travels as text, or any `object`."""
+    if kind is object:
+        return value
     if isinstance(kind, type) and issubclass(kind, PurePath) and isinstance(value, str):
         return kind(value)
     raise ValueError(f"{kind.__qualname__} cannot be made from JSON")
