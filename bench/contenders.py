@@ -1,0 +1,114 @@
+"""Who is measured, and in which settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ADAPTERS = Path(__file__).parent / "adapters"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A job queue on one store. Its adapter script and its tasks are one file."""
+
+    name: str
+    store: str
+    adapter: str
+    worker: tuple[str, ...]
+    """Its worker command. `{bin}` stands for its environment's programs."""
+    unfinished: str
+    """A query that is true while a job waits or runs."""
+    settings: str
+    package: str
+    """What is imported, and whose version is printed."""
+    needs: tuple[str, ...] = ()
+    """What its environment is made of; nothing for Rota, which runs in the environment of the bench."""
+    asynchronous: bool = True
+    bulk: bool = True
+    slow: bool = False
+    """Under about 2,000 jobs a second here: measured with fewer samples to keep a run short."""
+
+    @property
+    def environment(self) -> str:
+        return self.package
+
+
+def rota(store: str) -> Contender:
+    return Contender(
+        name="rota",
+        store=store,
+        adapter="peer_rota",
+        worker=("{bin}/python", "-m", "rota", "worker", "--app", "peer_rota:app", "--concurrency", "8"),
+        unfinished="select exists (select 1 from rota_jobs)",
+        settings="--concurrency 8, plain functions as bodies",
+        package="rota",
+    )
+
+
+HUEY_UNFINISHED = "select exists (select 1 from {table})"
+
+CONTENDERS = (
+    rota("postgres"),
+    Contender(
+        name="pgqueuer",
+        store="postgres",
+        adapter="peer_pgqueuer",
+        worker=("{bin}/pgq", "run", "peer_pgqueuer:factory", "--batch-size", "200"),
+        unfinished="select exists (select from pgqueuer)",
+        settings="asyncpg, uvloop, --batch-size 200, coroutines as bodies",
+        package="pgqueuer",
+        # Its command fails with typer 0.28 and newer: "'str' object has no attribute 'name'".
+        needs=("pgqueuer[asyncpg]", "typer<0.28"),
+    ),
+    Contender(
+        name="huey",
+        store="postgres",
+        adapter="peer_huey",
+        worker=("{bin}/huey_consumer", "peer_huey.huey", "-w", "1", "-q", "-n"),
+        unfinished=HUEY_UNFINISHED.format(table="huey_task"),
+        settings="PostgresHuey, one thread, no results, no periodic tasks",
+        package="huey",
+        needs=("huey", "psycopg[binary]"),
+        asynchronous=False,
+        bulk=False,
+        slow=True,
+    ),
+    Contender(
+        name="procrastinate",
+        store="postgres",
+        adapter="peer_procrastinate",
+        worker=("{bin}/procrastinate", "--app", "peer_procrastinate.app", "worker", "--concurrency", "10"),
+        unfinished="select exists (select from procrastinate_jobs where status in ('todo', 'doing'))",
+        settings="psycopg, --concurrency 10, coroutines as bodies",
+        package="procrastinate",
+        needs=("procrastinate", "psycopg[binary]"),
+        slow=True,
+    ),
+    rota("sqlite"),
+    Contender(
+        name="huey",
+        store="sqlite",
+        adapter="peer_huey",
+        worker=("{bin}/huey_consumer", "peer_huey.huey", "-w", "1", "-q", "-n"),
+        unfinished=HUEY_UNFINISHED.format(table="task"),
+        settings="SqliteHuey, one thread, no results, no periodic tasks, synchronous=full (its default, as Rota's enqueue)",
+        package="huey",
+        needs=("huey", "psycopg[binary]"),
+        asynchronous=False,
+        bulk=False,
+        slow=True,
+    ),
+    Contender(
+        name="tinyjobs",
+        store="sqlite",
+        adapter="peer_tinyjobs",
+        worker=("{bin}/tinyjobs", "worker", "--app", "peer_tinyjobs:app", "--concurrency", "50", "--log-level", "WARNING"),
+        unfinished="select exists (select 1 from jobs where status in ('queued', 'running'))",
+        settings="--concurrency 50, coroutines as bodies, synchronous=normal (its own choice)",
+        package="tinyjobs",
+        needs=("tinyjobs",),
+        bulk=False,
+        slow=True,
+    ),
+)

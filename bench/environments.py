@@ -1,0 +1,46 @@
+"""An interpreter for each contender: peers get virtual environments of their own, made on first use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from bench.contenders import Contender
+
+WORK = Path(__file__).resolve().parents[1] / ".bench"
+"""Everything a run leaves behind but its results: environments, the server, databases, raw figures."""
+
+
+class Unavailable(Exception):
+    """A contender that cannot be measured here, and why."""
+
+
+def programs(contender: Contender) -> Path:
+    """The folder of the contender's programs, its `python` among them. Made if missing. Raises `Unavailable`."""
+    if not contender.needs:
+        return Path(sys.executable).parent
+    return _make(contender.environment, contender.needs)
+
+
+@cache
+def _make(name: str, needs: tuple[str, ...]) -> Path:
+    folder = WORK / name
+    made = folder / "needs.txt"
+    wanted = "\n".join(needs)
+    if not made.exists() or made.read_text() != wanted:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        pip = subprocess.run([str(folder / "bin" / "pip"), "install", "--quiet", *needs], capture_output=True, text=True)
+        if pip.returncode:
+            raise Unavailable(f"{name} could not be installed: {pip.stderr.strip().splitlines()[-1]}")
+        made.write_text(wanted)
+    return folder / "bin"
+
+
+@cache
+def version(package: str, folder: Path) -> str:
+    """The installed version of a package."""
+    code = f"import importlib.metadata as m; print(m.version({package!r}))"
+    found = subprocess.run([str(folder / "python"), "-c", code], capture_output=True, text=True)
+    return found.stdout.strip() or "?"

@@ -1,0 +1,21 @@
+"""What can be measured, in the order in which it is."""
+
+from __future__ import annotations
+
+from bench.measures import claims, clients, cold, enqueue, floor, held, idle, imports, latency, throughput
+from bench.session import Measure
+
+MEASURES: tuple[Measure, ...] = (
+    *throughput.MEASURES,
+    floor.MEASURE,
+    held.MEASURE,
+    *enqueue.MEASURES,
+    clients.MEASURE,
+    latency.MEASURE,
+    cold.MEASURE,
+    imports.MEASURE,
+    idle.MEASURE,
+    claims.MEASURE,
+)
+
+NAMES = tuple(dict.fromkeys(measure.name for measure in MEASURES))

@@ -1,0 +1,58 @@
+"""How many jobs of an empty body are drained a second, from the first start to the last recorded finish."""
+
+from __future__ import annotations
+
+from bench.contenders import Contender
+from bench.session import Measure, Session, is_rota
+from bench.workers import Run
+
+FEW, MANY, HEAPS = 5_000, 20_000, 200_000
+
+
+def drain(run: Run, jobs: int, workers: int = 1, fill: str = "bulk") -> float:
+    """Queue the jobs, start the workers and return the jobs a second.
+
+    Two workers are let go together once each has its first job in hand: one that is still importing measures nothing.
+    """
+    run.answers(fill, jobs)
+    # The adapter's warm-up jobs are in the queue too.
+    jobs += 10
+    gate = workers > 1
+    with run.workers(workers, gate) as processes:
+        if gate:
+            run.open_gate(processes)
+        start = run.first_start(processes)
+        return jobs / (run.last_finish(jobs, processes) - start) * 1e9
+
+
+def figure(jobs: int, workers: int) -> str:
+    return f"throughput {jobs} x{workers}"
+
+
+def _measure(jobs: int, workers: int, only_fast: bool = False, rounds: int | None = None) -> Measure:
+    def act(session: Session, contender: Contender) -> None:
+        with session.run(contender) as run:
+            session.note(contender, figure(jobs, workers), drain(run, jobs, workers))
+
+    return Measure("throughput", act, lambda contender: not (only_fast and contender.slow), rounds)
+
+
+def _heaps(session: Session, contender: Contender) -> None:
+    if not session.quick:
+        with session.run(contender) as run:
+            session.note(contender, figure(HEAPS, 1), drain(run, HEAPS))
+
+
+def _coroutines(session: Session, contender: Contender) -> None:
+    with session.run(contender) as run:
+        session.note(contender, "throughput 20000 x1 async", drain(run, MANY, fill="bulk_coroutines"))
+
+
+MEASURES = (
+    _measure(FEW, 1),
+    _measure(FEW, 2, rounds=3),
+    _measure(MANY, 1, only_fast=True),
+    _measure(MANY, 2, only_fast=True),
+    Measure("throughput", _coroutines, is_rota),
+    Measure("throughput", _heaps, is_rota, rounds=2),
+)

@@ -1,0 +1,120 @@
+"""What Rota sets out to reach, as ratios between figures of one run, and whether it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.figures import Results
+
+BEST_PEER = "the best peer"
+ITSELF = "rota"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Rota's figure, what it is compared with, and the bound. Without `against` the figure itself is bounded."""
+
+    store: str
+    says: str
+    figure: str
+    at_least: float | None = None
+    at_most: float | None = None
+    against: str | None = None
+    """The figure to compare with; it may be the same one of another contender."""
+    of: str = ITSELF
+    """Whose figure that is."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    target: Target
+    value: float | None
+    """The ratio, or the bounded figure itself; `None` where it was not measured."""
+
+    @property
+    def met(self) -> bool | None:
+        if self.value is None:
+            return None
+        low, high = self.target.at_least, self.target.at_most
+        return (low is None or self.value >= low) and (high is None or self.value <= high)
+
+
+def ratio(store: str, says: str, figure: str, at_least: float, against: str, of: str = ITSELF) -> Target:
+    return Target(store, says, figure, at_least, None, against, of)
+
+
+def against_best(store: str, says: str, figure: str, at_least: float | None = None, at_most: float | None = None) -> Target:
+    return Target(store, says, figure, at_least, at_most, figure, BEST_PEER)
+
+
+def bounded(store: str, says: str, figure: str, at_most: float) -> Target:
+    return Target(store, says, figure, None, at_most)
+
+
+FEW, MANY, HEAPS, MANY_BY_TWO = "throughput 5000 x1", "throughput 20000 x1", "throughput 200000 x1", "throughput 20000 x2"
+
+POSTGRES = (
+    ratio("postgres", "5,000 jobs, one worker: twice pgqueuer", FEW, 2.0, FEW, "pgqueuer"),
+    ratio("postgres", "20,000 jobs, one worker: twice pgqueuer", MANY, 2.0, MANY, "pgqueuer"),
+    ratio("postgres", "5,000 jobs: 70 % of the store's floor", FEW, 0.7, "floor"),
+    ratio("postgres", "two workers more than pgqueuer's two", MANY_BY_TWO, 1.0, MANY_BY_TWO, "pgqueuer"),
+    ratio("postgres", "a transaction held open elsewhere: 80 %", "held with", 0.8, "held without"),
+    ratio("postgres", "bulk: three times pgqueuer", "bulk", 3.0, "bulk", "pgqueuer"),
+    ratio("postgres", "eight clients: no slower than without NOTIFY (5 % are noise)", "clients", 0.95, "clients silent"),
+    *(
+        against_best(
+            "postgres", f"latency {share} from enqueue's {begin}: 0.7 of the best peer", f"latency {begin} {share}", None, 0.7
+        )
+        for begin in ("return", "call")
+        for share in ("p50", "p95")
+    ),
+)
+
+SQLITE = (
+    ratio("sqlite", "5,000 jobs, one worker: ten times huey", FEW, 10.0, FEW, "huey"),
+    ratio("sqlite", "5,000 jobs: share of the store's floor", FEW, 0.0, "floor"),
+    bounded("sqlite", "bulk of 100,000 under 2 s", "bulk seconds", 2.0),
+    bounded("sqlite", "latency p95 from enqueue's call under 15 ms", "latency call p95", 15.0),
+)
+
+
+def on_both(store: str) -> tuple[Target, ...]:
+    """What is asked of either store."""
+    return (
+        ratio(store, "20,000 queued: 95 % of the rate at 5,000", MANY, 0.95, FEW),
+        ratio(store, "200,000 queued: 95 % of the rate at 5,000", HEAPS, 0.95, FEW),
+        ratio(store, "two workers more than one (20,000)", MANY_BY_TWO, 1.0, MANY),
+        against_best(store, "enqueue one by one: no slower than the best peer", "enqueue", 1.0),
+        ratio(store, "32 async callers: eight times one by one", "enqueue async", 8.0, "enqueue"),
+        *(
+            Target(
+                store, f"claims beside many {state} jobs: 1.2 times", f"claim with {state}", None, 1.2, f"claim beside {state}"
+            )
+            for state in ("finished", "scheduled", "queued")
+        ),
+        bounded(store, "idle worker under 0.5 % of a core", "idle cpu", 0.5),
+        bounded(store, "idle worker under 40 MB", "memory", 40.0),
+        bounded(store, "import under 0.15 s", "import", 0.15),
+        bounded(store, "cold start under 0.4 s", "cold", 0.4),
+    )
+
+
+TARGETS = (*POSTGRES, *on_both("postgres"), *SQLITE, *on_both("sqlite"))
+
+
+def judge(results: Results) -> list[Verdict]:
+    """The verdict on each target of the stores that were measured."""
+    stores = results.stores()
+    return [Verdict(target, _value(target, results)) for target in TARGETS if target.store in stores]
+
+
+def _value(target: Target, results: Results) -> float | None:
+    mine = results.get(target.store, target.figure, "rota")
+    if target.against is None or mine is None:
+        return mine
+    if target.of == BEST_PEER:
+        best = results.best_peer(target.store, target.against)
+        other = best and results.get(target.store, target.against, best)
+    else:
+        other = results.get(target.store, target.against, target.of)
+    return mine / other if other else None
