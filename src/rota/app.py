@@ -13,17 +13,21 @@ import msgspec
 
 from rota import operate
 from rota.clock import Clock, Micros, machine_now, moment, span
+from rota.codec.wire import brief
 from rota.door import Door
-from rota.errors import ConfigError, JobNotFound, NotSupported
+from rota.errors import ArgumentsError, ConfigError, JobNotFound, NotSupported, ResultError
 from rota.events import Event
+from rota.forks import in_child
 from rota.handle import Job
+from rota.ids import is_id
 from rota.model import AttemptRow, Changed, JobRow, Move, NewJob, State, TaskRow, WorkerRow
 from rota.operate import Stats, Where
+from rota.options import Options, check_attempts, check_flag, check_name, check_priority
 from rota.rules.health import Problem
 from rota.rules.retry import DEFAULT, policy_of
 from rota.settings import DAY, MAX_PAYLOAD, ages, settings
 from rota.stores.base import Store
-from rota.task import NamedTask, Options, Task, TaskDecorator, check_attempts, check_name, check_priority
+from rota.task import NamedTask, Task, TaskDecorator, check_function, name_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -69,7 +73,10 @@ class Rota:
         eager: bool = False,
         **store_options: Any,
     ) -> None:
-        self.url = url or os.environ.get("ROTA_URL") or "sqlite:///rota.db"
+        self.url = _url(url)
+        if clock is not None and not callable(clock):
+            raise ConfigError(f"clock={clock!r}: pass a function that answers an aware datetime")
+        check_flag("eager", eager)
         self.settings = settings(keep_succeeded, keep_failed, keep_cancelled, max_payload)
         self.max_payload = max_payload
         self.clock = clock
@@ -78,7 +85,8 @@ class Rota:
         """Every declared task by its name."""
         self._store_options = store_options
         self._store: Store | None = None
-        self._opening = threading.Lock()
+        self._unlock()
+        in_child(self._unlock)
         self._door = Door(lambda jobs: self.store.insert(jobs, self.now()))
         self._declared: dict[str, tuple[float, Options]] = {}
 
@@ -134,12 +142,17 @@ class Rota:
         policy = policy_of(retry)
         limit = None if timeout is None else span(timeout, "timeout")
         if limit == 0:
-            raise ConfigError("timeout=0: no body could run; leave the timeout out for no limit")
+            raise ConfigError(f"timeout={timeout!r}: no body could run; leave the timeout out for no limit")
+        if name is not None:
+            check_name("task", name)
+        check_flag("keep_result", keep_result)
+        check_flag("isolated", isolated)
 
         def declare(function: Callable[..., Any]) -> Task[..., Any, Any]:
             from rota.attempt import is_coroutine_function
 
-            called = check_name("task", name or f"{function.__module__}.{function.__qualname__}")
+            check_function(function)
+            called = check_name("task", name_of(function) if name is None else name)
             task: Task[..., Any, Any] = Task(
                 self,
                 function,
@@ -163,11 +176,11 @@ class Rota:
         """
         return NamedTask(self, name)
 
-    def send(self, name: str, *args: Any, **kwargs: Any) -> Job[Any]:
+    def send(self, name: str, /, *args: Any, **kwargs: Any) -> Job[Any]:
         """Enqueue a task by its name: short for `app.named(name).enqueue(…)`."""
         return self.named(name).enqueue(*args, **kwargs)
 
-    async def asend(self, name: str, *args: Any, **kwargs: Any) -> Job[Any]:
+    async def asend(self, name: str, /, *args: Any, **kwargs: Any) -> Job[Any]:
         return await self.named(name).aenqueue(*args, **kwargs)
 
     def declare(self) -> None:
@@ -178,6 +191,9 @@ class Rota:
                 for task in self.tasks.values()
             ]
         )
+
+    async def adeclare(self) -> None:
+        await self.in_thread(self.declare)
 
     def _register(self, task: Task[..., Any, Any]) -> None:
         if task.name in self.tasks:
@@ -195,12 +211,12 @@ class Rota:
 
     def take(self, jobs: Iterable[NewJob]) -> list[Job[Any]]:
         if self.eager:
-            return [self._eagerly(new) for new in jobs]
+            return [self._eagerly(new) for new in list(jobs)]  # all or none: no body runs before the last call is known to fit
         return [Job(self, put.id, existed=put.existed) for put in self.store.insert(jobs, self.now())]
 
     async def atake(self, jobs: Sequence[NewJob]) -> list[Job[Any]]:
         if self.eager:
-            return await self.in_thread(lambda: self.take(jobs))
+            return await _beside(lambda: self.take(jobs))
         return [Job(self, put.id, existed=put.existed) for put in await self._door.insert(jobs)]
 
     def defaults(self, name: str) -> Options:
@@ -220,12 +236,12 @@ class Rota:
         return options
 
     def _eagerly(self, new: NewJob) -> Job[Any]:
-        from rota.inline import run_eagerly
+        from rota.eager import run_eagerly
 
         if new.task not in self.tasks:
-            raise ConfigError(f"eager mode runs jobs in this process, and no task here is named {new.task}")
+            raise ConfigError(f"eager mode runs jobs in this process, and no task here is named {new.task}: import its module")
         now = self.now()
-        return Job(self, new.id, run_eagerly(new, self.tasks[new.task], machine_now() if now is None else now))
+        return run_eagerly(self, new, self.tasks[new.task], machine_now() if now is None else now)
 
     # -- working jobs right here ----------------------------------------------------------------
 
@@ -240,7 +256,7 @@ class Rota:
         return inline.run_one(self.store, self.tasks, _names(queues), self.settings.kept, self._at(now))
 
     async def arun_one(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> Event | None:
-        return await self.in_thread(lambda: self.run_one(queues, now))
+        return await _beside(lambda: self.run_one(queues, now))
 
     def drain(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> list[Event]:
         """Run every due job of these queues in the caller, one after the other, and say what happened to each."""
@@ -249,17 +265,17 @@ class Rota:
         return inline.drain(self.store, self.tasks, _names(queues), self.settings.kept, self._at(now))
 
     async def adrain(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> list[Event]:
-        return await self.in_thread(lambda: self.drain(queues, now))
+        return await _beside(lambda: self.drain(queues, now))
 
     # -- looking --------------------------------------------------------------------------------
 
     def get(self, id: str) -> Job[Any]:
         """The job with this id. Raises `JobNotFound`."""
+        if self.eager:
+            raise JobNotFound(f"no job {brief(id)}: eager mode keeps none; use the one that enqueue answered")
         rows = self.rows([id])
         if not rows:
-            raise JobNotFound(
-                f"no job {id}: it never existed, was deleted, or its retention ended (see the keep_ settings)"
-            )
+            raise JobNotFound(f"no job {brief(id)}: it never was, was deleted, or is not kept so long (see the keep_ settings)")
         return Job(self, id, rows[0])
 
     async def aget(self, id: str) -> Job[Any]:
@@ -277,13 +293,24 @@ class Rota:
     ) -> list[Job[Any]]:
         """Jobs, the newest first. For the next page pass the last one's id as `before`.
 
-        Raises `ConfigError` for a status that does not exist, and for a queue that nothing was ever enqueued on.
+        Raises `ConfigError` for a status that does not exist, and for a queue that has no job and that nobody serves.
         """
-        rows = operate.find(self.store, operate.where(status, queue, task, key), limit, before)
+        rows = operate.find(self.store, operate.where(status, queue, task, key), limit, before, self._queues())
         return [Job(self, row.id, row) for row in rows]
 
-    async def ajobs(self, **which: Any) -> list[Job[Any]]:
-        return await self.in_thread(lambda: self.jobs(**which))
+    async def ajobs(
+        self,
+        *,
+        status: str | Sequence[str] = (),
+        queue: str | None = None,
+        task: str | None = None,
+        key: str | None = None,
+        limit: int = 50,
+        before: str | None = None,
+    ) -> list[Job[Any]]:
+        return await self.in_thread(
+            lambda: self.jobs(status=status, queue=queue, task=task, key=key, limit=limit, before=before)
+        )
 
     def stats(self) -> Stats:
         """How many jobs there are in each state, by queue and task, how long the oldest waits, and who works."""
@@ -334,7 +361,7 @@ class Rota:
 
         `tell` hears how many jobs were seen after each step. The answer holds those that changed.
         """
-        return operate.change_all(self.store, move, where, self.now(), tell)
+        return operate.change_all(self.store, move, where, self.settings.kept, self.now(), tell, self._queues())
 
     async def achange_all(self, move: Move, where: Where, tell: Callable[[int], object] = lambda _: None) -> list[Changed]:
         return await self.in_thread(lambda: self.change_all(move, where, tell))
@@ -344,14 +371,14 @@ class Rota:
 
         By default the app's own `keep_…` settings count; `purge(failed=86400)` names others, by state.
         """
-        return operate.purge(self.store, ages(**keep) if keep else self.settings.ages, self.now())
+        return operate.purge(self.store, ages(keep) if keep else self.settings.ages, self.now())
 
     async def apurge(self, **keep: float | timedelta | None) -> dict[State, int]:
         return await self.in_thread(lambda: self.purge(**keep))
 
     def purgeable(self, **keep: float | timedelta | None) -> dict[State, int]:
         """How many finished jobs of each state `purge` would delete now."""
-        return self.store.prunable(ages(**keep) if keep else self.settings.ages, self.now())
+        return self.store.prunable(ages(keep) if keep else self.settings.ages, self.now())
 
     async def apurgeable(self, **keep: float | timedelta | None) -> dict[State, int]:
         return await self.in_thread(lambda: self.purgeable(**keep))
@@ -359,19 +386,23 @@ class Rota:
     # -- what handles ask -----------------------------------------------------------------------
 
     def rows(self, ids: Sequence[str]) -> list[JobRow]:
-        return self.store.get(ids) if not self.eager else []
+        known = [id for id in ids if is_id(id)]
+        return self.store.get(known) if known else []
 
     def attempts_of(self, id: str) -> list[AttemptRow]:
-        return self.store.attempts(id)
+        return self.store.attempts(id) if is_id(id) else []
 
     def change(self, move: Move, ids: Sequence[str]) -> list[Changed]:
         if self.eager:
             raise NotSupported("eager mode keeps no jobs: there is nothing to change")
-        return self.store.change(move, ids, self.now())
+        return operate.change(self.store, move, ids, self.settings.kept, self.now())
 
     def read_result(self, task: str, text: str) -> Any:
         """A stored result as its task declares it; as plain JSON values where the task's code is not here."""
-        return self.tasks[task].signature.decode_result(text) if task in self.tasks else msgspec.json.decode(text)
+        try:
+            return self.tasks[task].signature.decode_result(text) if task in self.tasks else msgspec.json.decode(text)
+        except (ArgumentsError, msgspec.DecodeError) as error:
+            raise ResultError(f"the result of {task} cannot be read: {error}") from error
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         return await self._door.run(call)
@@ -395,6 +426,13 @@ class Rota:
         """The moment that the app's clock tells, or `None` for the store's own."""
         return None if self.clock is None else moment(self.clock(), "clock")
 
+    def _queues(self) -> set[str]:
+        """The queues that tasks declared here name."""
+        return {task.options.queue for task in self.tasks.values()}
+
+    def _unlock(self) -> None:
+        self._opening = threading.Lock()
+
     def _at(self, now: datetime | None) -> Micros | None:
         return self.now() if now is None else moment(now, "now")
 
@@ -407,9 +445,7 @@ class Rota:
                 self._store = None
 
     async def aclose(self) -> None:
-        import asyncio
-
-        await asyncio.to_thread(self.close)
+        await _beside(self.close)
 
     def __enter__(self) -> Rota:
         return self
@@ -424,7 +460,20 @@ class Rota:
         await self.aclose()
 
 
+def _url(url: str | None) -> str:
+    if url is not None and not isinstance(url, str):
+        raise ConfigError(f"url={url!r}: pass text, for example 'sqlite:///jobs.db'")
+    return url if url is not None else os.environ.get("ROTA_URL") or "sqlite:///rota.db"
+
+
 def _names(queues: Sequence[str] | None) -> Sequence[str] | None:
     if isinstance(queues, str):
         raise ConfigError(f"queues={queues!r}: pass a list of names, for example [{queues!r}]")
-    return queues
+    return None if queues is None else [check_name("queue", queue) for queue in queues]
+
+
+async def _beside(call: Callable[[], T]) -> T:
+    """Run what may take long, a body for example, in a thread of the loop's own: the door's few are for the store."""
+    import asyncio
+
+    return await asyncio.to_thread(call)

@@ -32,12 +32,17 @@ def moment(when: datetime, name: str) -> Micros:
 
     Raises `ConfigError` naming `name` when it has no zone: which moment it means would depend on the machine.
     """
-    if when.tzinfo is None:
+    if not isinstance(when, datetime):
+        raise ConfigError(f"{name}={when!r} is no moment: pass an aware datetime, for example datetime.now(timezone.utc)")
+    if when.utcoffset() is None:
         raise ConfigError(
             f"{name}={when!r} has no time zone, so its moment is not known: "
             "pass an aware datetime, for example datetime.now(timezone.utc)"
         )
-    return (when - _EPOCH) // _MICRO
+    try:
+        return (when.astimezone(UTC) - _EPOCH) // _MICRO
+    except OverflowError:
+        raise ConfigError(f"{name}={when!r} lies outside of the years 1 to 9999 in UTC: pass a moment within them") from None
 
 
 def at(micros: Micros) -> datetime:

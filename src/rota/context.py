@@ -7,7 +7,11 @@ from typing import Protocol
 
 import msgspec
 
+from rota.codec import clean
 from rota.model import Claimed
+
+_NOTE = 500
+"""How many characters of a note are kept."""
 
 _current: ContextVar[CurrentJob] = ContextVar("rota_job")
 
@@ -16,6 +20,7 @@ class Stoppable(Protocol):
     """Who runs the body: knows whether it should stop, and passes its progress on."""
 
     stop: str | None
+    noticed: bool
     progress: str | None
 
 
@@ -59,11 +64,14 @@ class CurrentJob:
 
         A coroutine is cancelled and an isolated body is killed; a plain function has to look here now and then.
         """
-        return self._run.stop is not None
+        if self._run.stop is None:
+            return False
+        self._run.noticed = True
+        return True
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         """Say how far the body is. Cheap: the latest word is stored with the worker's next beat, about once a second."""
-        self._run.progress = msgspec.json.encode({"done": done, "total": total, "note": note[:500]}).decode()
+        self._run.progress = msgspec.json.encode({"done": done, "total": total, "note": clean(note, _NOTE)}).decode()
 
     def __repr__(self) -> str:
         return f"<CurrentJob {self.id} {self.task} attempt {self.attempt} of {self.max_attempts}>"

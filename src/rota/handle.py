@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from rota.clock import Micros, at, span
+from rota.clock import SECOND, Micros, at, span
 from rota.errors import JobFailed, JobNotFound, MoveRefused, ResultNotKept, WaitTimeout
 from rota.model import AttemptRow, Changed, JobRow, Move, State
 
@@ -116,7 +116,10 @@ class Job(Generic[R_co]):
         return await self._host.in_thread(self.refresh)
 
     def wait(self, timeout: float | timedelta | None = None) -> Self:
-        """Wait until the job is succeeded, failed or cancelled. Raises `WaitTimeout` after `timeout` seconds."""
+        """Wait until the job is succeeded, failed or cancelled. Raises `WaitTimeout` after `timeout` seconds.
+
+        Raises `JobNotFound` when it is gone, as one is that ended in a state that the app does not keep.
+        """
         for pause in self._looks(timeout):
             if self.refresh().row.state.final:
                 break
@@ -137,13 +140,15 @@ class Job(Generic[R_co]):
         """What the task returned, of its declared type.
 
         Raises `JobFailed` with the reason when it failed or was cancelled, `ResultNotKept` when it succeeded but its task was
-        not declared with `keep_result=True` or the value could not be stored, `WaitTimeout` when it is not finished.
+        not declared with `keep_result=True` or the value could not be stored, `WaitTimeout` when it is not finished, and
+        `ResultError` when what is stored is not of the declared type.
         """
         row = self.row if self._row is not None and self._row.state.final else self.refresh().row
         if not row.state.final:
             raise WaitTimeout(f"job {self.id} is {row.state}, so it has no result yet: wait() for it first")
         if row.state is not State.SUCCEEDED:
-            raise JobFailed(f"{row.task} {row.state} on attempt {row.attempt}: {row.reason}")
+            when = f" on attempt {row.attempt}" if row.attempt else ""
+            raise JobFailed(f"{row.task} {row.state}{when}: {row.reason}")
         if row.result is None:
             raise ResultNotKept(
                 f"no result of {row.task} is kept: declare it with @app.task(keep_result=True), "
@@ -177,11 +182,14 @@ class Job(Generic[R_co]):
         return await self._host.in_thread(self.cancel)
 
     def retry(self) -> Self:
-        """Queue the job to run now, with all of its attempts before it. Raises `MoveRefused` while it runs."""
+        """Queue the job to run now, with all of its attempts before it.
+
+        Raises `MoveRefused` while it runs, and when another unfinished job has its key.
+        """
         changed = self._change(Move.RETRY)
         if changed.after is not State.QUEUED or changed.before is State.RUNNING:
             raise MoveRefused(_refusal("retried", changed))
-        return self.refresh()
+        return self
 
     async def aretry(self) -> Self:
         return await self._host.in_thread(self.retry)
@@ -197,6 +205,7 @@ class Job(Generic[R_co]):
 
     def _change(self, move: Move) -> Changed:
         (changed,) = self._host.change(move, [self.id])
+        self._row = None  # what was known of it is no longer so
         if changed.before is None:
             raise JobNotFound(f"no job {self.id}: it was deleted, or its time in the history ended (see the keep_ settings)")
         return changed
@@ -204,13 +213,13 @@ class Job(Generic[R_co]):
     def _looks(self, timeout: float | timedelta | None) -> Iterator[float]:
         """The pauses between looks: short at first, half a second at the most, ended by the time-out."""
         limit: Micros | None = None if timeout is None else span(timeout, "timeout")
-        end = None if limit is None else time.monotonic() + limit / 1_000_000
+        end = None if limit is None else time.monotonic() + limit / SECOND
         pause = 0.005
         while True:
             left = None if end is None else end - time.monotonic()
             yield pause if left is None else max(0.0, min(pause, left))
             if left is not None and left <= 0:
-                raise WaitTimeout(f"job {self.id} was still {self.row.state} after {timeout} s")
+                raise WaitTimeout(f"job {self.id} was still {self.row.state} after {(limit or 0) / SECOND:g} s")
             pause = min(pause * 1.5, 0.5)
 
 

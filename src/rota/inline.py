@@ -1,15 +1,18 @@
-"""Jobs worked right here, without a worker process: one at a chosen moment, all that are due, or at the call (`eager`)."""
+"""Jobs worked right here, without a worker process: one at a chosen moment, or all that are due."""
 
 from __future__ import annotations
 
 import os
 import socket
+import sys
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from rota.attempt import Run, perform_here
+from rota.attempt import TIMED_OUT, Run, aperform, perform
 from rota.clock import SECOND, Micros
-from rota.events import Event, ended, tell
+from rota.events import Event, ended, lost, tell
 from rota.ids import new_id
 from rota.isolation import Child
 from rota.model import (
@@ -20,10 +23,9 @@ from rota.model import (
     Ended,
     Failed,
     Failure,
-    JobRow,
-    NewJob,
     Outcome,
     Released,
+    Report,
     Snoozed,
     State,
     Succeeded,
@@ -37,6 +39,7 @@ from rota.task import Task
 Tasks = Mapping[str, Task[..., Any, Any]]
 LEASE: Micros = 300 * SECOND
 """Nothing beats while a body runs here, so the lease is the guide's five minutes: a longer body may be run a second time."""
+INTERRUPTED = Released("interrupted from the keyboard")
 _STEP = 500
 
 
@@ -69,36 +72,6 @@ def drain(store: Store, tasks: Tasks, queues: Sequence[str] | None, kept: frozen
         store.leave(worker.id, now)
 
 
-def run_eagerly(new: NewJob, task: Task[..., Any, Any], now: Micros) -> JobRow:
-    """Run a job at its enqueue, once, without the store, and answer its row. Delays and retries are not waited for."""
-    claimed = Claimed(new.id, new.task, new.queue, new.args, 1, 0, new.max_attempts, new.priority, now, new.key)
-    run = Run(claimed, task)
-    outcome = _perform(run)
-    event = ended(claimed, Ended(claimed.id, 1, outcome, run.took))
-    tell([event])
-    state = State.SUCCEEDED if isinstance(outcome, Succeeded) else State.FAILED
-    result = outcome.result if isinstance(outcome, Succeeded) else None
-    return JobRow(
-        id=new.id,
-        task=new.task,
-        queue=new.queue,
-        state=state,
-        priority=new.priority,
-        due=now,
-        created_at=now,
-        claim=1,
-        excused=0,
-        max_attempts=new.max_attempts,
-        args=new.args,
-        key=new.key,
-        claimed_at=now,
-        finished_at=now,
-        took=run.took,
-        result=result,
-        reason=event.reason,
-    )
-
-
 def keeps(outcome: Outcome, kept: frozenset[State]) -> bool:
     """Whether a job with this outcome stays in the history."""
     match outcome:
@@ -122,20 +95,29 @@ def _step(
     job = _claim_due(store, Ask(worker, names, 1), now) if names else None
     if job is None:
         return None
-    task = tasks.get(job.task)
-    if task is None:
-        reason = no_performer(job.task)
-        outcome = decide(Raised(LookupError(reason), Failure("UnknownTask", reason)), job, Polynomial(), 0.0)
-        took = 0
-    else:
-        run = Run(job, task, worker)
-        outcome = _perform(run)
-        took = run.took
+    outcome, took = _attempt(store, tasks, worker, job, now)
     end = Ended(job.id, job.claim, outcome, took, keeps(outcome, kept))
     store.finish(worker, [end], None, now)
     event = ended(job, end)
     tell([event])
+    if outcome is INTERRUPTED:
+        raise KeyboardInterrupt
     return event
+
+
+def _attempt(store: Store, tasks: Tasks, worker: str, job: Claimed, now: Micros | None) -> tuple[Outcome, Micros]:
+    task = tasks.get(job.task)
+    if task is None:
+        reason = no_performer(job.task)
+        return decide(Raised(LookupError(reason), Failure("UnknownTask", reason)), job, Polynomial(), 0.0), 0
+    run = Run(job, task, worker)
+    try:
+        outcome = perform_inline(run)
+    except KeyboardInterrupt:
+        outcome = INTERRUPTED
+    if run.progress is not None:
+        store.beat(worker, [Report(job.id, job.claim, run.progress)], now)
+    return outcome, run.took
 
 
 def _claim_due(store: Store, ask: Ask, now: Micros | None) -> Claimed | None:
@@ -150,8 +132,6 @@ def _claim_due(store: Store, ask: Ask, now: Micros | None) -> Claimed | None:
 
 def tell_lost(store: Store, now: Micros | None) -> Micros | None:
     """Take back the jobs of lost workers, tell of each, and answer how long until the next lease runs out."""
-    from rota.events import lost
-
     while True:
         reaped = store.lost(_STEP, now)
         tell([lost(job) for job in reaped.lost])
@@ -159,12 +139,27 @@ def tell_lost(store: Store, now: Micros | None) -> Micros | None:
             return reaped.next_in
 
 
-def _perform(run: Run) -> Outcome:
-    """Run the body in this thread, or in a process of its own when it is isolated."""
-    if not run.task.isolated:
-        return _outside_of_loops(run)
+def perform_inline(run: Run) -> Outcome:
+    """Run the body in this thread, or in a process of its own when it is isolated.
+
+    The time-out ends a coroutine and an isolated body; a plain one runs on. Ctrl+C is meant for the caller, so it is no
+    failure of the body's: `KeyboardInterrupt` is raised.
+    """
+    if run.task.isolated:
+        return _in_process(run)
+    if not run.task.is_coroutine:
+        outcome = perform(run)
+        if isinstance(outcome, Failed | Again) and outcome.failure.type == "KeyboardInterrupt":
+            raise KeyboardInterrupt
+        return outcome
+    return _outside_of_loops(run)
+
+
+def _in_process(run: Run) -> Outcome:
     child = Child()
     try:
+        if run.task.timeout is not None:
+            run.deadline = time.monotonic() + run.task.timeout / SECOND
         return child.perform(run)
     finally:
         child.kill()
@@ -172,15 +167,33 @@ def _perform(run: Run) -> Outcome:
 
 def _outside_of_loops(run: Run) -> Outcome:
     """A coroutine's body needs a loop of its own, which a thread that runs one already cannot have."""
-    import sys
-
     asyncio = sys.modules.get("asyncio")
-    if run.task.is_coroutine and asyncio is not None and asyncio._get_running_loop() is not None:
+    if asyncio is not None and asyncio._get_running_loop() is not None:
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(1, thread_name_prefix="rota-inline") as pool:
-            return pool.submit(perform_here, run).result()
-    return perform_here(run)
+            return pool.submit(_in_loop, run).result()
+    return _in_loop(run)
+
+
+def _in_loop(run: Run) -> Outcome:
+    import asyncio
+
+    outcomes: list[Outcome] = []
+
+    async def live() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        run.cancel = task.cancel
+        if run.task.timeout is not None:
+            asyncio.get_running_loop().call_later(run.task.timeout / SECOND, run.interrupt, TIMED_OUT)
+        outcomes.append(await aperform(run))
+        if run.stop is None and task.cancelling():
+            raise asyncio.CancelledError  # where Ctrl+C was the cause, `asyncio.run` makes it a KeyboardInterrupt again
+
+    with suppress(asyncio.CancelledError):
+        asyncio.run(live())
+    return outcomes[0]
 
 
 def _worker(queues: Sequence[str] | None, tasks: Tasks) -> WorkerRow:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from rota.clock import Micros
+from rota.codec.wire import brief
 from rota.errors import ConfigError
+from rota.ids import is_id
 from rota.model import Changed, Count, Filter, JobRow, Move, State, WorkerRow
-from rota.rules.health import Problem, problems
+from rota.options import LARGEST, check_name
+from rota.rules.health import Problem, due, late, problems
 from rota.stores.base import Store
 
 STEP = 500
@@ -33,22 +36,27 @@ class Stats(Struct, frozen=True):
 
 
 def where(status: str | Sequence[str] = (), queue: str | None = None, task: str | None = None, key: str | None = None) -> Where:
-    """A filter from what users say. Raises `ConfigError` for a status that does not exist.
+    """A filter from what users say. Raises `ConfigError` for a status that does not exist and for what can be no name.
 
     >>> where("failed", queue="mail").states
     (<State.FAILED: 'failed'>,)
     """
+    for kind, name in (("queue", queue), ("task", task), ("key", key)):
+        if name is not None:
+            check_name(kind, name)
     names = (status,) if isinstance(status, str) else tuple(status)
     return Filter(tuple(_state(name) for name in names), queue, task, key)
 
 
-def find(store: Store, which: Where, limit: int, before: str | None = None) -> list[JobRow]:
-    """Jobs, newest first. Raises `ConfigError` when none is found because the queue is unknown."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise ConfigError(f"limit={limit!r}: ask for one job or more")
+def find(store: Store, which: Where, limit: int, before: str | None = None, queues: Iterable[str] = ()) -> list[JobRow]:
+    """Jobs, newest first. Raises `ConfigError` when none is found because the queue is unknown; `queues` are known besides."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= LARGEST:
+        raise ConfigError(f"limit={brief(limit)}: ask for one job or more, {LARGEST} at the most")
+    if before is not None and not is_id(before):
+        raise ConfigError(f"before={brief(before)}: pass the id of the last job of the page before")
     rows = store.find(which, limit, before)
-    if not rows and which.queue is not None and before is None:
-        _check_queue(store, which.queue)
+    if not rows and before is None and which.queue is not None and which.queue not in queues:
+        _check_queue(store, which.queue, queues)
     return rows
 
 
@@ -58,26 +66,48 @@ def stats(store: Store, now: Micros | None) -> Stats:
     states = dict.fromkeys(State, 0)
     for count in counts:
         states[count.state] += count.jobs
-    waiting = [count.oldest for count in counts if count.state in (State.QUEUED, State.HELD)]
     moment = vitals.now if now is None else now
+    waiting = [count.oldest for count in due(counts, moment)]
     oldest = max(0, moment - min(waiting)) if waiting else None
     return Stats(states, counts, oldest, store.workers(), vitals.facts)
 
 
 def check(store: Store, max_wait: Micros | None, now: Micros | None) -> list[Problem]:
     vitals = store.vitals()
-    return problems(store.counts(), store.workers(), vitals.warnings, max_wait, vitals.now if now is None else now)
+    moment = vitals.now if now is None else now
+    workers = store.workers()
+    held = {worker.id: len(store.find(Filter((State.RUNNING,), worker=worker.id), STEP)) for worker in late(workers, moment)}
+    return problems(store.counts(), workers, held, vitals.warnings, max_wait, moment)
+
+
+def change(store: Store, move: Move, ids: Sequence[str], kept: Container[State], now: Micros | None) -> list[Changed]:
+    """Cancel, retry or delete these jobs and say what became of each, in the order asked. Nothing is known of what is no id."""
+    answers = iter(store.change(move, [id for id in ids if is_id(id)], now))
+    changed = [next(answers) if is_id(id) else Changed(id, None, None) for id in ids]
+    if move is Move.CANCEL and State.CANCELLED not in kept:
+        # As a worker does that ends a job of a state that is not kept. Should this not come about, the next purge sees to it.
+        store.change(Move.DELETE, [each.id for each in changed if each.after is State.CANCELLED], now)
+    return changed
 
 
 def change_all(
-    store: Store, move: Move, which: Where, now: Micros | None, tell: Callable[[int], object] = lambda _: None
+    store: Store,
+    move: Move,
+    which: Where,
+    kept: Container[State],
+    now: Micros | None,
+    tell: Callable[[int], object] = lambda _: None,
+    queues: Iterable[str] = (),
 ) -> list[Changed]:
     """Change every job that the filter names, the newest first, in steps; each step is one transaction."""
+    if move not in (Move.CANCEL, Move.RETRY, Move.DELETE):
+        raise ConfigError(f"move={brief(move)}: jobs are changed by Move.CANCEL, Move.RETRY or Move.DELETE")
+    move = Move(move)
     changed: list[Changed] = []
     seen = 0
     before: str | None = None
-    while rows := find(store, which, STEP, before):
-        answers = store.change(move, [row.id for row in rows], now)
+    while rows := find(store, which, STEP, before, queues):
+        answers = change(store, move, [row.id for row in rows], kept, now)
         changed += [answer for answer in answers if answer.after != answer.before or _asked(move, answer)]
         before = rows[-1].id
         seen += len(rows)
@@ -100,17 +130,19 @@ def _state(name: str) -> State:
     try:
         return State(name)
     except ValueError:
-        raise ConfigError(f"no status is named {name!r}: the statuses are {', '.join(State)}") from None
+        raise ConfigError(f"no status is named {brief(name)}: the statuses are {', '.join(State)}") from None
 
 
 def _asked(move: Move, answer: Changed) -> bool:
     return move is Move.CANCEL and answer.before is State.RUNNING
 
 
-def _check_queue(store: Store, queue: str) -> None:
-    known = {count.queue for count in store.counts()}
+def _check_queue(store: Store, queue: str, queues: Iterable[str]) -> None:
+    if store.find(Filter(queue=queue), 1):
+        return  # it is known, and quickly found: to count all jobs takes long where there are millions
+    known = {*queues, *(count.queue for count in store.counts())}
     for worker in store.workers():
         known |= set(worker.queues or ())
     if queue not in known:
-        names = ", ".join(sorted(known)) or "none yet"
-        raise ConfigError(f"no queue is named {queue!r}: nothing was ever enqueued on it; the queues are {names}")
+        names = ", ".join(repr(name) for name in sorted(known)) or "none yet"
+        raise ConfigError(f"no queue is named {queue!r}: no job is on it and nobody here serves it; the queues are {names}")

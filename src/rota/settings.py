@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -33,13 +34,20 @@ def settings(
     """Check what was given. Raises `ConfigError` naming the setting."""
     if isinstance(max_payload, bool) or not isinstance(max_payload, int) or max_payload < 2:
         raise ConfigError(f"max_payload={max_payload!r}: the limit is a number of bytes, for example {MAX_PAYLOAD}")
-    keep = ages(succeeded=keep_succeeded, failed=keep_failed, cancelled=keep_cancelled)
+    given = {State.SUCCEEDED: keep_succeeded, State.FAILED: keep_failed, State.CANCELLED: keep_cancelled}
+    keep = {state: span(age, f"keep_{state}") for state, age in given.items() if age is not None}
     return Settings(keep, frozenset(state for state in FINAL if keep.get(state) != 0))
 
 
-def ages(**keep: float | timedelta | None) -> dict[State, Micros]:
-    """Retention by state, from seconds or a `timedelta` by the state's name; `None` keeps for ever."""
-    return {State(state): span(age, f"keep_{state}") for state, age in keep.items() if age is not None}
+def ages(keep: Mapping[str, float | timedelta | None]) -> dict[State, Micros]:
+    """Retention by state, from seconds or a `timedelta` by the state's name; `None` keeps for ever.
+
+    Raises `ConfigError` for a name that is no finished job's state.
+    """
+    for name in keep:
+        if name not in FINAL:
+            raise ConfigError(f"no finished job is {name!r}: name {', '.join(sorted(FINAL))}, for example purge(failed=86400)")
+    return {State(state): span(age, state) for state, age in keep.items() if age is not None}
 
 
 def check_lease(lease: float | timedelta) -> Micros:

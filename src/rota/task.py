@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, replace
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
 
-from rota.clock import Micros, moment, span
+from rota.clock import Micros
 from rota.codec import Signature, encode_untyped
-from rota.errors import ConfigError
+from rota.codec.wire import brief
+from rota.errors import ArgumentsError, ConfigError
 from rota.handle import Job
 from rota.ids import new_id
 from rota.model import NewJob
+from rota.options import Options, changed, check_name
 from rota.rules.retry import RetryPolicy
 
 P = ParamSpec("P")
 R = TypeVar("R")
 C_co = TypeVar("C_co", covariant=True)
-NAME_LIMIT = 200
-PRIORITY_LIMIT = 2_147_483_647
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What a job is enqueued with, besides its arguments."""
-
-    queue: str = "default"
-    priority: int = 0
-    max_attempts: int = 5
-    run_at: Micros | None = None
-    delay: Micros = 0
-    key: str | None = None
-    key_waiting: bool = False
 
 
 class Desk(Protocol):
@@ -70,7 +57,7 @@ class BoundTask(Generic[P, R]):
         has at most one unfinished job: enqueueing a second answers the first, `existed` set. With `key_until="started"` the
         key is free again once the job has been claimed. Raises `ConfigError` for an option that cannot be right.
         """
-        given = _options(self._options, queue, priority, delay, run_at, key, key_until, max_attempts)
+        given = changed(self._options, queue, priority, delay, run_at, key, key_until, max_attempts)
         return BoundTask(self._task, given)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
@@ -84,11 +71,13 @@ class BoundTask(Generic[P, R]):
     def enqueue_many(self, calls: Iterable[Sequence[Any]]) -> list[Job[R]]:
         """Store one job for each tuple of arguments, all or none, in as few round trips as the store allows.
 
-        `calls` may be a generator of millions: it is read in chunks.
+        `calls` may be a generator of millions: it is read in chunks, inside the transaction, so it must not change jobs itself.
+        Raises `ArgumentsError` naming the first call that does not fit.
         """
-        return self._task.desk.take(self._new(tuple(args), {}) for args in calls)
+        return self._task.desk.take(each_call(calls, lambda args: self._new(args, {})))
 
     async def aenqueue_many(self, calls: Iterable[Sequence[Any]]) -> list[Job[R]]:
+        """`enqueue_many` for coroutines; `calls` is read in another thread, in a copy of this context."""
         return await self._task.desk.in_thread(lambda: self.enqueue_many(calls))
 
     def _new(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NewJob:
@@ -131,7 +120,7 @@ class Task(BoundTask[P, R], Generic[P, R, C_co]):
         self.signature = Signature(function)
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", name)
-        self.__module__ = function.__module__
+        self.__module__ = getattr(function, "__module__", type(function).__module__)
         self.__qualname__ = getattr(function, "__qualname__", name)
         self.__wrapped__ = function
 
@@ -149,6 +138,9 @@ class NamedTask:
         self._desk = desk
         self.name = check_name("task", name)
         self._changes = changes
+
+    def __repr__(self) -> str:
+        return f"<NamedTask {self.name}>"
 
     def using(
         self,
@@ -171,27 +163,32 @@ class NamedTask:
             "key_until": key_until,
             "max_attempts": max_attempts,
         }
-        _options(Options(), **given)  # type: ignore[arg-type]  # a mistake shows here, not at the enqueue
+        changed(Options(), **given)  # type: ignore[arg-type]  # a mistake shows here, not at the enqueue
         return NamedTask(self._desk, self.name, (*self._changes, given))
 
     def enqueue(self, *args: Any, **kwargs: Any) -> Job[Any]:
         """Store the job; its arguments are checked by the worker that knows the task."""
-        return self._desk.take([self._new(args, kwargs)])[0]
+        return self._desk.take([self._new(args, kwargs, self._options())])[0]
 
     async def aenqueue(self, *args: Any, **kwargs: Any) -> Job[Any]:
-        new = await self._desk.in_thread(lambda: self._new(args, kwargs))
+        new = await self._desk.in_thread(lambda: self._new(args, kwargs, self._options()))
         return (await self._desk.atake([new]))[0]
 
     def enqueue_many(self, calls: Iterable[Sequence[Any]]) -> list[Job[Any]]:
-        return self._desk.take(self._new(tuple(args), {}) for args in calls)
+        """Store one job for each tuple of arguments, all or none, as `BoundTask.enqueue_many`."""
+        options = self._options()  # once, before the store's transaction begins
+        return self._desk.take(each_call(calls, lambda args: self._new(args, {}, options)))
 
     async def aenqueue_many(self, calls: Iterable[Sequence[Any]]) -> list[Job[Any]]:
         return await self._desk.in_thread(lambda: self.enqueue_many(calls))
 
-    def _new(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NewJob:
-        o = self._desk.defaults(self.name)
+    def _options(self) -> Options:
+        options = self._desk.defaults(self.name)
         for given in self._changes:
-            o = _options(o, **given)
+            options = changed(options, **given)
+        return options
+
+    def _new(self, args: tuple[Any, ...], kwargs: dict[str, Any], o: Options) -> NewJob:
         text = encode_untyped(args, kwargs, self._desk.max_payload)
         return NewJob(new_id(), self.name, o.queue, text, o.priority, o.run_at, o.delay, o.max_attempts, o.key, o.key_waiting)
 
@@ -205,54 +202,29 @@ class TaskDecorator(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Task[P, R, R]: ...
 
 
-def check_name(kind: str, name: str) -> str:
-    """The name, if it may be one: text of 1 to 200 characters without control characters or lone surrogates."""
-    if not isinstance(name, str) or not name or len(name) > NAME_LIMIT:
-        raise ConfigError(f"{kind}={name!r}: a {kind} is text of 1 to {NAME_LIMIT} characters")
-    if any(ord(char) < 32 or 0xD800 <= ord(char) <= 0xDFFF for char in name):
-        raise ConfigError(f"{kind}={name!r}: a {kind} has no control characters and no lone surrogates")
-    return name
+def each_call(calls: Iterable[Sequence[Any]], new: Callable[[tuple[Any, ...]], NewJob]) -> Iterator[NewJob]:
+    """A job for each call. Raises `ArgumentsError` naming the number of the call that does not fit."""
+    for number, args in enumerate(calls, 1):
+        if isinstance(args, str | bytes | bytearray) or not isinstance(args, Sequence):
+            raise ArgumentsError(f"call {number} is {brief(args)}: pass a tuple of arguments for each call, for example (42,)")
+        try:
+            yield new(tuple(args))
+        except ArgumentsError as error:
+            raise type(error)(f"call {number}: {error}") from error
 
 
-def check_attempts(count: int) -> int:
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= PRIORITY_LIMIT:
-        raise ConfigError(f"max_attempts={count!r}: the number of attempts is a whole number from 1")
-    return count
+def name_of(function: Callable[..., Any]) -> str:
+    """A task's name where none is given: the function's module and its name there."""
+    try:
+        return f"{function.__module__}.{function.__qualname__}"
+    except AttributeError:
+        raise ConfigError(f'{brief(function)} has no name of its own: give it one with @app.task(name="…")') from None
 
 
-def check_priority(priority: int) -> int:
-    if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > PRIORITY_LIMIT:
-        raise ConfigError(f"priority={priority!r}: a priority is a whole number between -2147483647 and 2147483647")
-    return priority
-
-
-def _options(
-    base: Options,
-    queue: str | None,
-    priority: int | None,
-    delay: float | timedelta | None,
-    run_at: datetime | None,
-    key: str | None,
-    key_until: Literal["finished", "started"] | None,
-    max_attempts: int | None,
-) -> Options:
-    changes: dict[str, Any] = {}
-    if queue is not None:
-        changes["queue"] = check_name("queue", queue)
-    if priority is not None:
-        changes["priority"] = check_priority(priority)
-    if delay is not None and run_at is not None:
-        raise ConfigError("delay and run_at are both given: pass one of them")
-    if delay is not None:
-        changes |= {"delay": span(delay, "delay"), "run_at": None}
-    if run_at is not None:
-        changes |= {"delay": 0, "run_at": moment(run_at, "run_at")}
-    if key is not None:
-        changes["key"] = check_name("key", key)
-    if key_until is not None:
-        if key_until not in ("finished", "started"):
-            raise ConfigError(f"key_until={key_until!r}: say 'finished' (the default) or 'started'")
-        changes["key_waiting"] = key_until == "started"
-    if max_attempts is not None:
-        changes["max_attempts"] = check_attempts(max_attempts)
-    return replace(base, **changes)
+def check_function(function: object) -> None:
+    """Refuse what cannot be run as a body. Raises `ConfigError`."""
+    if not callable(function):
+        raise ConfigError(f"{brief(function)} is no function: write @app.task above one; a name is given as @app.task(name=…)")
+    inner = inspect.unwrap(function)
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+        raise ConfigError(f"{brief(function)} is a generator function, whose body would never run: return a list, not `yield`")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from shlex import quote
 
 from msgspec import Struct
 
@@ -19,7 +20,7 @@ class Trouble(StrEnum):
     LEASE = "lease"
     """A worker's lease ran out and nobody took its jobs back."""
     UNKNOWN_TASK = "unknown-task"
-    """Jobs wait whose task no live worker registers."""
+    """Jobs wait whose task no live worker of their queue registers."""
     UNSERVED_QUEUE = "unserved-queue"
     """Jobs wait under a queue that no live worker serves."""
     WAITING = "waiting"
@@ -34,15 +35,21 @@ class Problem(Struct, frozen=True):
     trouble: Trouble
     text: str
     jobs: int = 0
+    """How many jobs it concerns at the most."""
 
 
 def problems(
-    counts: Sequence[Count], workers: Sequence[WorkerRow], warnings: Sequence[str], max_wait: Micros | None, now: Micros
+    counts: Sequence[Count],
+    workers: Sequence[WorkerRow],
+    held: Mapping[str, int],
+    warnings: Sequence[str],
+    max_wait: Micros | None,
+    now: Micros,
 ) -> list[Problem]:
-    """Every problem there is, the gravest kind first."""
+    """Every problem there is, the gravest kind first. `held` says how many jobs a worker whose lease ran out still has."""
     live = [worker for worker in workers if worker.lease_until > now]
-    waiting = [count for count in counts if count.state in _WAITING]
-    found = _past_lease(counts, workers, now)
+    waiting = due(counts, now)
+    found = _past_lease([worker for worker in late(workers, now) if held.get(worker.id)], held, now)
     found += _unserved(waiting, live)
     # A job of an unknown task is handed back again and again, so between looks it is scheduled.
     found += _unknown([count for count in counts if count.state in _WAITING or count.state is State.SCHEDULED], live)
@@ -51,12 +58,21 @@ def problems(
     return found + [Problem(Trouble.STORE, warning) for warning in warnings]
 
 
-def _past_lease(counts: Sequence[Count], workers: Sequence[WorkerRow], now: Micros) -> list[Problem]:
-    late = [worker for worker in workers if worker.lease_until <= now]
-    running = sum(count.jobs for count in counts if count.state is State.RUNNING)
-    if not late or not running:
+def due(counts: Sequence[Count], now: Micros) -> list[Count]:
+    """The counts of jobs that wait to be run. Where no worker promotes, jobs whose time has come are still scheduled."""
+    return [count for count in counts if count.state in _WAITING or (count.state is State.SCHEDULED and count.oldest <= now)]
+
+
+def late(workers: Sequence[WorkerRow], now: Micros) -> list[WorkerRow]:
+    """The workers whose lease ran out."""
+    return [worker for worker in workers if worker.lease_until <= now]
+
+
+def _past_lease(late: Sequence[WorkerRow], held: Mapping[str, int], now: Micros) -> list[Problem]:
+    if not late:
         return []
     names = ", ".join(f"{worker.name} ({(now - worker.lease_until) / SECOND:.0f} s ago)" for worker in late)
+    running = sum(held[worker.id] for worker in late)
     return [Problem(Trouble.LEASE, f"leases ran out and no worker took their jobs back: {names}; start a worker", running)]
 
 
@@ -69,21 +85,26 @@ def _unserved(waiting: Sequence[Count], live: Sequence[WorkerRow]) -> list[Probl
         if count.queue not in served:
             jobs[count.queue] = jobs.get(count.queue, 0) + count.jobs
     return [
-        Problem(Trouble.UNSERVED_QUEUE, f"no live worker serves queue {queue!r}: start one with --queues {queue}", number)
+        Problem(
+            Trouble.UNSERVED_QUEUE, f"no live worker serves queue {queue!r}: start one with --queues {quote(queue)}", number
+        )
         for queue, number in sorted(jobs.items())
     ]
 
 
 def _unknown(unfinished: Sequence[Count], live: Sequence[WorkerRow]) -> list[Problem]:
-    if not live:
-        return []  # nothing is served at all, which is told already
-    known = {task for worker in live for task in worker.tasks}
     jobs: dict[str, int] = {}
     for count in unfinished:
-        if count.task not in known:
+        serving = [worker for worker in live if worker.queues is None or count.queue in worker.queues]
+        # Where nobody serves the queue, that is the trouble, and it is told already.
+        if serving and not any(count.task in worker.tasks for worker in serving):
             jobs[count.task] = jobs.get(count.task, 0) + count.jobs
     return [
-        Problem(Trouble.UNKNOWN_TASK, f"no live worker registers task {task!r}: deploy its code or delete its jobs", number)
+        Problem(
+            Trouble.UNKNOWN_TASK,
+            f"no live worker of its queue knows task {task!r}: deploy its code or delete its jobs",
+            number,
+        )
         for task, number in sorted(jobs.items())
     ]
 

@@ -1,0 +1,89 @@
+"""What a job is enqueued with besides its arguments, and the one rule for what each option may be."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from rota.clock import Micros, moment, span
+from rota.codec.wire import brief
+from rota.errors import ConfigError
+
+NAME_LIMIT = 200
+LARGEST = 2_147_483_647
+"""The largest priority and number of attempts: what every store can hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a job is enqueued with, besides its arguments."""
+
+    queue: str = "default"
+    priority: int = 0
+    max_attempts: int = 5
+    run_at: Micros | None = None
+    delay: Micros = 0
+    key: str | None = None
+    key_waiting: bool = False
+
+
+def changed(
+    base: Options,
+    queue: str | None,
+    priority: int | None,
+    delay: float | timedelta | None,
+    run_at: datetime | None,
+    key: str | None,
+    key_until: Literal["finished", "started"] | None,
+    max_attempts: int | None,
+) -> Options:
+    """These options with what is given in place of what they say. Raises `ConfigError` for an option that cannot be right."""
+    changes: dict[str, Any] = {}
+    if queue is not None:
+        changes["queue"] = check_name("queue", queue)
+    if priority is not None:
+        changes["priority"] = check_priority(priority)
+    if delay is not None and run_at is not None:
+        raise ConfigError("delay and run_at are both given: pass one of them")
+    if delay is not None:
+        changes |= {"delay": span(delay, "delay"), "run_at": None}
+    if run_at is not None:
+        changes |= {"delay": 0, "run_at": moment(run_at, "run_at")}
+    if key is not None:
+        changes["key"] = check_name("key", key)
+    if key_until is not None:
+        if key_until not in ("finished", "started"):
+            raise ConfigError(f"key_until={brief(key_until)}: say 'finished' (the default) or 'started'")
+        changes["key_waiting"] = key_until == "started"
+    if max_attempts is not None:
+        changes["max_attempts"] = check_attempts(max_attempts)
+    return replace(base, **changes)
+
+
+def check_name(kind: str, name: str) -> str:
+    """The name, if it may be one: text of 1 to 200 characters without control characters or lone surrogates."""
+    if not isinstance(name, str) or not 0 < len(name) <= NAME_LIMIT:
+        raise ConfigError(f"{kind}={brief(name)}: a {kind} is text of 1 to {NAME_LIMIT} characters")
+    if any(unicodedata.category(char) in ("Cc", "Cs") for char in name):
+        raise ConfigError(f"{kind}={brief(name)}: a {kind} has no control characters and no lone surrogates")
+    return name
+
+
+def check_flag(name: str, flag: bool) -> bool:
+    if not isinstance(flag, bool):
+        raise ConfigError(f"{name}={brief(flag)}: it is True or False")
+    return flag
+
+
+def check_attempts(count: int) -> int:
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= LARGEST:
+        raise ConfigError(f"max_attempts={brief(count)}: the number of attempts is a whole number from 1 to {LARGEST}")
+    return count
+
+
+def check_priority(priority: int) -> int:
+    if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > LARGEST:
+        raise ConfigError(f"priority={brief(priority)}: a priority is a whole number between -{LARGEST} and {LARGEST}")
+    return priority
