@@ -36,16 +36,15 @@ def reap(run: Run, limit: int, now: Micros | None) -> list[Lost]:
 def leave(run: Run, worker: str, now: Micros | None) -> None:
     """Forget a worker first, so that it can claim no more, then hand back what it holds."""
     run("forget", {"worker": worker})
-    held = run("held_by", {"workers": [worker], "limit": _ALL})
-    cancelled = [row[0] for row in held if row[-1]]
-    back = [row[0] for row in held if not row[-1]]
-    if cancelled:
-        _end(run, cancelled, State.CANCELLED, "cancelled", "cancelled while running", now)
-    if back:
-        reason = "its worker left before it was done"
-        run("note", {"ids": back, "outcome": "released", "type": None, "message": reason, "now": now})
-        run("requeue", {"ids": back, "excuse": 1, "reason": reason})
-        run("ring", {})
+    _hand_back(run, run("held_by", {"workers": [worker], "limit": _ALL}), "its worker left before it was done", now)
+
+
+def reconcile(run: Run, worker: str, held: Sequence[str], now: Micros | None) -> int:
+    """Hand back what the worker holds besides these jobs."""
+    known = frozenset(held)
+    strays = [row for row in run("held_by", {"workers": [worker], "limit": _ALL}) if row[0] not in known]
+    _hand_back(run, strays, "its worker never heard that it had claimed it", now)
+    return len(strays)
 
 
 def change(run: Run, move: Move, ids: Sequence[str], now: Micros | None) -> dict[str, Changed]:
@@ -83,6 +82,18 @@ def change(run: Run, move: Move, ids: Sequence[str], now: Micros | None) -> dict
         case _:
             raise ValueError(f"{move} is not a change that anyone may ask for: it is cancel, retry or delete")
     return {job: Changed(job, before.get(job), after.get(job)) for job in ids}
+
+
+def _hand_back(run: Run, held: Sequence[Row], reason: str, now: Micros | None) -> None:
+    """Queue these jobs again without using an attempt, save those that someone asked to cancel."""
+    cancelled = [row[0] for row in held if row[-1]]
+    back = [row[0] for row in held if not row[-1]]
+    if cancelled:
+        _end(run, cancelled, State.CANCELLED, "cancelled", "cancelled while running", now)
+    if back:
+        run("note", {"ids": back, "outcome": "released", "type": None, "message": reason, "now": now})
+        run("requeue", {"ids": back, "excuse": 1, "reason": reason})
+        run("ring", {})
 
 
 def _lost(job: str, task: str, queue: str, attempt: int, worker: str, max_attempts: int, cancelling: bool) -> Lost:

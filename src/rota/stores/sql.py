@@ -123,6 +123,9 @@ class SqlStore:
             lease_until, present = self._database.read("next_lease", {"now": now})[0]
         return Reaped(taken, None if lease_until is None else max(0, lease_until - present))
 
+    def reconcile(self, worker: str, held: Sequence[str], now: Micros | None = None) -> int:
+        return self._database.work(lambda run: moves.reconcile(run, worker, held, now))
+
     # -- the hot path ---------------------------------------------------------------------------
 
     def claim(self, ask: Ask, now: Micros | None = None) -> list[Claimed]:
