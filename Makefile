@@ -1,0 +1,52 @@
+# What a developer does here. `make` alone lists it; everything needs only Python 3.11 or newer on the machine.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+TYPED := tests/typed/correct.py
+
+# One test process for each processor, but at least two and at most four: each starts a server of its own.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, max(2, os.cpu_count() or 2)))')
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check fast static bench clean
+
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(INSTALLED) ## make .venv with Rota and all that its development needs
+
+demo: $(INSTALLED) ## watch a worker run jobs
+	@$(BIN)/rota demo
+
+test: $(INSTALLED) ## run every test, on every store
+	@$(PYTEST)
+
+check: static fast ## what to run before a commit: format, types, layers and the quick tests
+
+fast: $(INSTALLED) ## run the tests that are not slow
+	@$(PYTEST) -m "not slow"
+
+static: $(INSTALLED) ## check format, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pyright $(TYPED)
+	$(BIN)/lint-imports --no-logo --no-cache
+
+bench: $(INSTALLED) ## measure Rota and its peers side by side
+	@$(BIN)/python -m bench
+
+clean: ## remove what was made here, .venv included
+	rm -rf .venv .bench build dist site .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+$(INSTALLED): pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON) here. Name yours: make PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Rota needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) -V). Name another: make PYTHON=python3.12"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@
