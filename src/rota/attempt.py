@@ -11,10 +11,11 @@ from typing import Any
 
 from rota.clock import SECOND, Micros
 from rota.codec import failure_of
+from rota.codec.wire import weigh
 from rota.context import CurrentJob, enter
-from rota.errors import ArgumentsError
-from rota.model import Claimed, Outcome
+from rota.model import Claimed, Failed, Outcome
 from rota.rules.decide import End, Interrupted, Raised, Returned, Stopped, decide
+from rota.signals import Signal
 from rota.task import Task
 
 log = logging.getLogger("rota")
@@ -28,27 +29,47 @@ SHUTDOWN = "shutdown"
 class Run:
     """A job in a worker's hands: what it is, whether it should stop, and how far it says it is."""
 
-    __slots__ = ("cancel", "deadline", "interrupted", "job", "progress", "started", "stop", "task", "worker")
+    __slots__ = (
+        "cancel", "deadline", "ended", "interrupted", "job", "noticed", "progress", "started", "stop", "task", "worker",
+    )  # fmt: skip
 
     def __init__(self, job: Claimed, task: Task[..., Any, Any], worker: str = "") -> None:
         self.job = job
         self.task = task
         self.worker = worker
         self.stop: str | None = None
-        """Why the body should end soon: one of the words above. The first reason given stays."""
+        """Why the body should end soon: one of the words above. The first for an interruption stays."""
         self.interrupted = False
         """Whether it is being made to end, where that is possible."""
+        self.noticed = False
+        """Whether the body saw that it should stop."""
         self.progress: str | None = None
         self.started: int | None = None
         """When the body began, by `time.monotonic_ns`."""
+        self.ended: int | None = None
         self.deadline: float | None = None
         self.cancel: Callable[[], object] | None = None
         """Interrupts the body from another thread, where it can be."""
 
     @property
     def took(self) -> Micros:
-        """How long the body has run by now."""
-        return 0 if self.started is None else (time.monotonic_ns() - self.started) // 1000
+        """How long the body has run, by now or until it ended."""
+        return 0 if self.started is None else ((self.ended or time.monotonic_ns()) - self.started) // 1000
+
+    @property
+    def on_loop(self) -> bool:
+        """Whether the body runs on the worker's event loop."""
+        return self.task.is_coroutine and not self.task.isolated
+
+    def start_clock(self) -> None:
+        """The body begins now; a time-out counts from here."""
+        self.started = time.monotonic_ns()
+        if self.task.timeout is not None:
+            self.deadline = time.monotonic() + self.task.timeout / SECOND
+
+    def stop_clock(self) -> None:
+        """The body ended; what comes until that is recorded is not its time."""
+        self.ended = time.monotonic_ns()
 
     def warn(self, why: str) -> None:
         """Make `should_stop` true."""
@@ -57,7 +78,8 @@ class Run:
 
     def interrupt(self, why: str) -> None:
         """Make `should_stop` true, and end a coroutine's or an isolated body from outside."""
-        self.warn(why)
+        if not self.interrupted:
+            self.stop = why
         self.interrupted = True
         if self.cancel is not None:
             self.cancel()
@@ -65,7 +87,8 @@ class Run:
 
 def perform(run: Run) -> Outcome:
     """Run a plain function's body to its end in this thread. Raises nothing, whatever the body does."""
-    run.started = time.monotonic_ns()
+    if run.stop is not None:
+        return conclude(run, unbegun(run))
     try:
         args, kwargs = run.task.signature.decode(run.job.args)
         value = copy_context().run(_call, run, args, kwargs)
@@ -76,7 +99,8 @@ def perform(run: Run) -> Outcome:
 
 async def aperform(run: Run) -> Outcome:
     """Run a coroutine function's body to its end, in a context of its own. Raises nothing, whatever the body does."""
-    run.started = time.monotonic_ns()
+    if run.stop is not None:
+        return conclude(run, unbegun(run))
     try:
         args, kwargs = run.task.signature.decode(run.job.args)
         enter(CurrentJob(run.job, run))
@@ -96,18 +120,21 @@ def perform_here(run: Run) -> Outcome:
 
 
 def raised(run: Run, error: BaseException) -> End:
-    """The end of a body that raised: its own failure, or the way in which it was asked to stop."""
-    match run.stop:
-        case "cancelled":
-            return Stopped()
-        case "shutdown":
-            return Interrupted("the worker was shut down")
-        case "lost":
-            return Interrupted("the lease was lost")
-        case "timed out":
-            return timed_out(run)
-        case _:
-            return Raised(error, failure_of(error))
+    """The end of a body that raised: its own failure, or the way in which it was asked to stop.
+
+    A warning alone does not excuse a failure: the body must have been interrupted, or have looked at `should_stop`.
+    """
+    asked = run.stop if run.interrupted or run.noticed else None
+    if asked == TIMED_OUT:
+        return timed_out(run)
+    if asked is None or isinstance(error, Signal):
+        return Raised(error, failure_of(error))
+    return _stopped(asked)
+
+
+def unbegun(run: Run) -> End:
+    """The end of a job that was told to stop before its body began."""
+    return _stopped(run.stop or SHUTDOWN)
 
 
 def timed_out(run: Run) -> Raised:
@@ -122,15 +149,32 @@ def returned(run: Run, value: object) -> Returned:
     if not run.task.keep_result:
         return Returned()
     try:
-        return Returned(run.task.signature.encode_result(value))
-    except ArgumentsError as error:
-        log.warning("the result of %s (job %s) is not kept: %s", run.task.name, run.job.id, error)
+        result = run.task.signature.encode_result(value)
+        weigh(result.encode(), run.task.desk.max_payload, f"the result of {run.task.name}")
+        return Returned(result)
+    except Exception as error:  # noqa: BLE001  # the value's own code may raise anything
+        log.warning("the result of %s (job %s) is not kept: %s", run.task.name, run.job.id, failure_of(error).message)
         return Returned()
 
 
 def conclude(run: Run, end: End) -> Outcome:
     """The outcome of an end, by the task's retry policy."""
-    return decide(end, run.job, run.task.policy, random.random())  # noqa: S311  # chance for jitter, not for secrets
+    run.stop_clock()
+    try:
+        return decide(end, run.job, run.task.policy, random.random())  # noqa: S311  # chance for jitter, not for secrets
+    except BaseException as error:  # a retry function of the user's may even exit
+        log.exception("the retry policy of %s failed, so job %s fails", run.task.name, run.job.id)
+        return Failed(failure_of(error))
+
+
+def _stopped(why: str) -> End:
+    match why:
+        case "cancelled":
+            return Stopped()
+        case "lost":
+            return Interrupted("the lease was lost")
+        case _:
+            return Interrupted("the worker was shut down")
 
 
 def _call(run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:

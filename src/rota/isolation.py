@@ -6,20 +6,23 @@ Nothing but names, JSON text and outcomes crosses the pipe.
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import multiprocessing
 import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
+from types import FrameType
 from typing import Any
 
-from rota.attempt import TIMED_OUT, Run, conclude, perform_here, raised, timed_out
+from rota.attempt import Run, conclude, perform_here, raised, timed_out, unbegun
 from rota.codec import failure_of
 from rota.errors import ConfigError
 from rota.model import Claimed, Outcome
-from rota.rules.decide import Raised
+from rota.rules.decide import End, Raised
 from rota.task import Task
 
 _LOOK = 0.1
@@ -37,25 +40,23 @@ class Child:
         self._process: multiprocessing.process.BaseProcess | None = None
         self._pipe: Connection[Any, Any] | None = None
 
-    def perform(self, run: Run) -> Outcome:
-        """Run the body in the process to its end, or until the job should stop, which kills the process."""
-        run.started = time.monotonic_ns()
-        pipe = self._ready()
+    def perform(self, run: Run, begins: Callable[[Run], object] = Run.start_clock) -> Outcome:
+        """Run the body in the process to its end, or until the job should stop, which kills the process.
+
+        `begins` is called when the body begins: neither the start of a process nor its imports are the body's time.
+        """
+        if run.stop is not None:
+            return conclude(run, unbegun(run))
         try:
-            pipe.send((run.task.__module__, run.task.__qualname__, run.job))
+            self._ready().send((run.task.__module__, run.task.__qualname__, run.task.name, run.job))
             while not run.interrupted:
+                if self._look(_LOOK) and (outcome := self._hear(run, begins)) is not None:
+                    return outcome
                 if run.deadline is not None and time.monotonic() >= run.deadline:
-                    run.interrupt(TIMED_OUT)
-                elif pipe.poll(_LOOK):
-                    kind, value = pipe.recv()
-                    if kind == "outcome":
-                        outcome: Outcome = value
-                        return outcome
-                    run.progress = value
-        except (EOFError, OSError):
-            return conclude(run, self._died(run))
-        self.kill()
-        return conclude(run, timed_out(run) if run.stop == TIMED_OUT else raised(run, ChildDied()))
+                    return self._end(run, begins, timed_out(run))
+            return self._end(run, begins, raised(run, ChildDied()))
+        except (EOFError, OSError) as error:
+            return conclude(run, self._died(error))
 
     def kill(self) -> None:
         """End the process at once."""
@@ -68,6 +69,7 @@ class Child:
         if self._pipe is not None:
             self._pipe.close()
         if self._process is not None:
+            atexit.unregister(self._process.kill)
             self._process.join()
             self._process.close()
         self._pipe = self._process = None
@@ -77,21 +79,70 @@ class Child:
             self.close()
         if self._pipe is None:
             context = multiprocessing.get_context("spawn")
-            self._pipe, theirs = context.Pipe()
-            self._process = context.Process(target=_serve, args=(theirs,), name="rota-isolated", daemon=True)
-            self._process.start()
-            theirs.close()
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_serve, args=(theirs,), name="rota-isolated", daemon=True)
+            try:
+                process.start()
+            finally:
+                theirs.close()
+            # It does not heed the SIGTERM by which Python ends such processes at its own exit.
+            atexit.register(process.kill)
+            self._pipe, self._process = ours, process
         return self._pipe
 
-    def _died(self, run: Run) -> Raised:
-        process = self._process
-        if process is None:
-            code = None
-        else:
-            process.join(5)
-            code = process.exitcode
+    def _look(self, patience: float) -> bool:
+        """Whether the process said something. Raises `EOFError` when it is gone without a word."""
+        assert self._pipe is not None
+        assert self._process is not None
+        if self._pipe.poll(patience):
+            return True
+        # A process that the body started may hold the pipe open, so its end is no sure sign.
+        if self._process.is_alive() or self._pipe.poll(0):
+            return False
+        raise EOFError
+
+    def _hear(self, run: Run, begins: Callable[[Run], object]) -> Outcome | None:
+        """Take one word from the process; the last one is the outcome."""
+        assert self._pipe is not None
+        word, job, said = self._pipe.recv()
+        if job != run.job.id:  # a thread that a former body left behind
+            return None
+        match word:
+            case "began":
+                begins(run)
+            case "progress":
+                run.progress = said
+            case "unfit":
+                return conclude(run, Raised(ImportError(said.message), said))
+            case "ended":
+                run.stop_clock()
+                outcome: Outcome = said
+                return outcome
+        return None
+
+    def _end(self, run: Run, begins: Callable[[Run], object], end: End) -> Outcome:
+        """Kill the process, unless the body was quicker, and answer the outcome."""
+        assert self._pipe is not None
+        assert self._process is not None
+        self._process.kill()
+        self._process.join()
+        outcome = None
+        try:
+            while outcome is None and self._pipe.poll(0):
+                outcome = self._hear(run, begins)
+        except (EOFError, OSError):
+            pass
         self.kill()
-        error = ChildDied(f"worker lost: the process of the body {_manner(code)}")
+        return conclude(run, end) if outcome is None else outcome
+
+    def _died(self, why: EOFError | OSError) -> Raised:
+        if self._process is None:
+            manner = f"could not be started: {why}"
+        else:
+            self._process.join(5)
+            manner = _manner(self._process.exitcode)
+            self.kill()
+        error = ChildDied(f"worker lost: the process of the body {manner}")
         return Raised(error, failure_of(error))
 
 
@@ -115,38 +166,75 @@ def _manner(code: int | None) -> str:
         return f"was killed by signal {-code}"
 
 
+Tell = Callable[[str, str, object], None]
+"""Says a word about the job with this id."""
+
+
 class _Reporter(Run):
     """A run whose progress goes up the pipe as it is set."""
 
-    __slots__ = ("_pipe",)
+    __slots__ = ("_tell",)
 
-    def __init__(self, job: Claimed, task: Task[..., Any, Any], pipe: Connection[Any, Any]) -> None:
-        self._pipe = pipe
+    def __init__(self, job: Claimed, task: Task[..., Any, Any], tell: Tell) -> None:
+        self._tell = tell
         super().__init__(job, task)
 
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
         if name == "progress" and value is not None:
-            self._pipe.send(("progress", value))
+            self._tell("progress", self.job.id, value)
 
 
 def _serve(pipe: Connection[Any, Any]) -> None:
     """The child's main function."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches the whole terminal; the worker decides what it means
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave_to_the_worker)
     threading.Thread(target=_end_with_parent, name="rota-parent-watch", daemon=True).start()
+    sending = threading.Lock()  # a body's threads may tell of progress at once
+
+    def tell(word: str, job: str, said: object) -> None:
+        with sending:
+            pipe.send((word, job, said))
+
     while True:
         try:
-            module, qualname, job = pipe.recv()
+            module, qualname, name, job = pipe.recv()
         except (EOFError, OSError):
             return
-        pipe.send(("outcome", _perform(module, qualname, job, pipe)))
+        _perform(module, qualname, name, job, tell)
 
 
-def _perform(module: str, qualname: str, job: Claimed, pipe: Connection[Any, Any]) -> Outcome:
-    found: Any = importlib.import_module(module)
-    for name in qualname.split("."):
-        found = getattr(found, name)
-    return perform_here(_Reporter(job, found, pipe))
+def _perform(module: str, qualname: str, name: str, job: Claimed, tell: Tell) -> None:
+    try:
+        task = _find(module, qualname, name)
+    except BaseException as error:  # noqa: BLE001  # a module may raise anything, or exit
+        tell("unfit", job.id, failure_of(error))
+        return
+    tell("began", job.id, None)
+    tell("ended", job.id, perform_here(_Reporter(job, task, tell)))
+
+
+def _find(module: str, qualname: str, name: str) -> Task[..., Any, Any]:
+    """The task of this name, where its function is or anywhere else at the top of the module."""
+    home = importlib.import_module(module)
+    found: Any = home
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    if isinstance(found, Task):  # by its place rather than its name: a program's main module is called otherwise here
+        return found
+    for candidate in vars(home).values():
+        if isinstance(candidate, Task) and candidate.name == name:
+            return candidate
+    raise ConfigError(
+        f"task {name} is isolated, but its own process finds no such task in module {module}: define it at the top"
+    )
+
+
+def _leave_to_the_worker(_number: int, _frame: FrameType | None) -> None:
+    """Ctrl+C and a supervisor's stop reach the whole group; the worker decides what they mean for a body.
+
+    A function, since programs that the body starts would inherit signals that are ignored.
+    """
 
 
 def _end_with_parent() -> None:

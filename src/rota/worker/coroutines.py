@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
@@ -10,6 +11,8 @@ from functools import partial
 
 from rota.attempt import Run, aperform
 from rota.worker.crew import Crew
+
+log = logging.getLogger("rota")
 
 
 class Coroutines:
@@ -22,6 +25,7 @@ class Coroutines:
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = False
 
     def start(self, runs: Sequence[Run]) -> None:
         """Run these bodies, each of which has a slot. One wake-up of the loop serves them all."""
@@ -46,11 +50,13 @@ class Coroutines:
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
-        try:
-            loop.run_forever()
-        finally:
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.close()
+        while not self._closing:
+            try:
+                loop.run_forever()
+            except BaseException:  # asyncio lets a SystemExit of a task that a body began through to here
+                log.warning("something on the event loop tried to end it; it goes on", exc_info=True)
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
 
     def _launch(self, runs: Sequence[Run]) -> None:
         """On the loop: begin a task for each body, in a context that no other body has seen."""
@@ -59,9 +65,8 @@ class Coroutines:
             task = loop.create_task(self._live(run), context=copy_context(), name=run.job.task)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+            # Reaches the task behind its first step, for one that is cancelled before that would never hand its job in.
             run.cancel = partial(loop.call_soon_threadsafe, task.cancel)
-            if run.interrupted:
-                task.cancel()
 
     async def _live(self, run: Run) -> None:
         crew = self._crew
@@ -73,13 +78,14 @@ class Coroutines:
         following = crew.next()
         if following is None:
             return
-        if following.task.is_coroutine:
+        if following.on_loop:
             # Through the loop rather than from here, whose context is the ended body's.
             asyncio.get_running_loop().call_soon(self._launch, [following], context=_clean)
         else:
             self._hand_over([following])
 
     def _wind_up(self) -> None:
+        self._closing = True
         for task in self._tasks:
             task.cancel()
         loop = asyncio.get_running_loop()

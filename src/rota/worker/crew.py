@@ -135,9 +135,9 @@ class Crew:
             return None
 
     def watch(self, run: Run) -> None:
-        """Start the clock of a body whose task has a time-out; called as the body begins."""
-        if run.task.timeout is not None:
-            run.deadline = time.monotonic() + run.task.timeout / 1_000_000
+        """Start the body's clock as it begins, and watch it where its task has a time-out."""
+        run.start_clock()
+        if run.deadline is not None:
             self.timed.add(run)
             self.bell.ring()
 

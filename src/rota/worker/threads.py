@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
 from rota.attempt import Run, perform
+from rota.clock import SECOND
 from rota.isolation import Child
+from rota.model import Outcome, Released
 from rota.worker.crew import Crew
+
+log = logging.getLogger("rota")
 
 
 class Threads:
@@ -25,9 +31,10 @@ class Threads:
     def start(self, runs: Sequence[Run]) -> None:
         """Run these bodies, each of which has a slot."""
         for run in runs:
-            self._inbox.put(run)
-            if not self._idle.acquire(blocking=False):
-                self._spawn()
+            if self._idle.acquire(blocking=False) or self._spawn():
+                self._inbox.put(run)
+            else:
+                self._refuse(run)
 
     def close(self) -> None:
         """End the threads that are idle; one that is in a body ends with the process."""
@@ -37,17 +44,30 @@ class Threads:
             self._inbox.put(None)
 
     def join(self, timeout: float) -> None:
-        """Wait for the threads to end, each at most `timeout` seconds."""
+        """Wait at most `timeout` seconds for the threads to end."""
+        end = time.monotonic() + timeout
         for thread in self._threads:
-            thread.join(timeout)
+            thread.join(max(0.0, end - time.monotonic()))
 
-    def _spawn(self) -> None:
+    def _spawn(self) -> bool:
         with self._starting:
             self._threads = [thread for thread in self._threads if thread.is_alive()]
             # A daemon, since a body that never returns must not keep the process from ending.
             thread = threading.Thread(target=self._work, name=f"rota-runner-{len(self._threads) + 1}", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                log.error("no thread can be started (%s): the job is handed back", error)
+                return False
             self._threads.append(thread)
-            thread.start()
+            return True
+
+    def _refuse(self, run: Run) -> None:
+        """Hand a job back for which the system gave no thread; its slot goes on."""
+        if self._crew.end(run, Released("no thread could be started for it", SECOND)):
+            following = self._crew.next()
+            if following is not None:
+                self._hand_over([following])
 
     def _work(self) -> None:
         child = Child()
@@ -63,12 +83,16 @@ class Threads:
         """Run this body and those that its slot goes on to; false when the slot was given away meanwhile."""
         crew = self._crew
         while run is not None:
-            crew.watch(run)
-            outcome = child.perform(run) if run.task.isolated else perform(run)
-            if not crew.end(run, outcome):
+            if not crew.end(run, self._outcome(run, child)):
                 return False
             run = crew.next()
-            if run is not None and run.task.is_coroutine:
+            if run is not None and run.on_loop:
                 self._hand_over([run])
                 return True
         return True
+
+    def _outcome(self, run: Run, child: Child) -> Outcome:
+        if run.task.isolated:
+            return child.perform(run, self._crew.watch)
+        self._crew.watch(run)
+        return perform(run)
