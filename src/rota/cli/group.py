@@ -17,7 +17,14 @@ from rota.errors import RotaError
 
 _MODULES = {
     "worker": "rota.cli.worker:worker",
+    "jobs": "rota.cli.jobs:jobs",
+    "send": "rota.cli.send:send",
+    "stats": "rota.cli.stats:stats",
+    "check": "rota.cli.check:check",
+    "purge": "rota.cli.purge:purge",
+    "migrate": "rota.cli.migrate:migrate",
     "demo": "rota.cli.demo:demo",
+    "bench": "rota.cli.bench:bench",
 }
 
 

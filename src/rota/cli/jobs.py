@@ -1,0 +1,188 @@
+"""`rota jobs`: the list, and everything about one job."""
+
+from __future__ import annotations
+
+import click
+
+from rota.app import Rota
+from rota.cli import changes
+from rota.cli.filters import filters, given, whole_id
+from rota.cli.place import reach_existing, reaches_app
+from rota.cli.records import arguments, attempt_record, job_record, moment, value, write_json
+from rota.cli.tables import Cell, Column, screen_width, write_table
+from rota.cli.words import COLOURS, ago, when
+from rota.clock import SECOND
+from rota.codec.text import clean, escape
+from rota.codec.text import show as shown
+from rota.model import AttemptRow, JobRow, State
+
+_COLUMNS = (
+    Column("id"),
+    Column("status"),
+    Column("task", flexible=True),
+    Column("queue", flexible=True, drop=3),
+    Column("attempt", drop=2, right=True),
+    Column("when"),
+    Column("what", flexible=True, drop=1),
+)
+_LONG = 4_000
+"""How many characters of a value `show` prints; `--json` prints all."""
+
+
+@click.group(
+    invoke_without_command=True, short_help="List, show, retry, cancel and delete jobs.", subcommand_metavar="[COMMAND]"
+)
+@filters
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many jobs.")
+@click.option("--before", metavar="ID", help="The next page: jobs older than this one, the last of the page before.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reaches_app
+@click.pass_context
+def jobs(
+    ctx: click.Context,
+    status: tuple[str, ...],
+    queue: str | None,
+    task: str | None,
+    key: str | None,
+    limit: int,
+    before: str | None,
+    as_json: bool,
+) -> None:
+    """List jobs, the newest first; or look at and change some with a command after it.
+
+    \b
+    Examples:
+      rota jobs --url sqlite:///jobs.db
+      rota jobs --status failed --queue mail --limit 20
+      rota jobs --status failed --json | jq -r '.jobs[].id'
+      rota jobs show 0198c0de-0000-7000-8000-000000000000
+      rota jobs retry --status failed --queue mail
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    app = reach_existing(ctx)
+    found = app.jobs(status=status, queue=queue, task=task, key=key, limit=limit, before=before and whole_id(app, before))
+    rows = [job.row for job in found]
+    following = rows[-1].id if len(rows) == limit else None
+    if as_json:
+        write_json({"jobs": [job_record(row) for row in rows], "next": following})
+        return
+    if not rows:
+        click.echo("no jobs" if not given(ctx)["status"] and not (queue or task or key or before) else "no such jobs")
+        return
+    _list(app, rows)
+    if following is not None and screen_width() is not None:
+        click.echo(click.style(f"perhaps more: add --before {following}", dim=True))
+
+
+def _list(app: Rota, rows: list[JobRow]) -> None:
+    now = app.store.vitals().now
+    write_table(
+        _COLUMNS,
+        [
+            (
+                row.id,
+                Cell("cancelling" if row.cancelling else row.state, COLOURS[row.state]),
+                row.task,
+                row.queue,
+                f"{row.attempt}/{row.max_attempts}",
+                when(row, now),
+                row.reason or shown(row.args, 200),
+            )
+            for row in rows
+        ],
+    )
+
+
+@jobs.command("show", short_help="Everything about one job.")
+@click.argument("id")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reaches_app
+@click.pass_context
+def show(ctx: click.Context, id: str, as_json: bool) -> None:
+    """Show everything about one job: its arguments, its attempts with their errors and traces, its progress and result.
+
+    ID is the job's id, or at least the last four characters of it, as log lines have them.
+
+    \b
+    Examples:
+      rota jobs show 0198c0de-0000-7000-8000-000000000000
+      rota jobs show 9f3a61 --json
+    """
+    app = reach_existing(ctx)
+    job = app.get(whole_id(app, id))
+    row, attempts = job.row, job.attempts()
+    if as_json:
+        write_json(job_record(row) | {"attempts": [attempt_record(each) for each in attempts]})
+        return
+    _facts(row, app.store.vitals().now)
+    for each in attempts:
+        _attempt(each)
+
+
+def _facts(row: JobRow, now: int) -> None:
+    state = click.style(row.state, fg=COLOURS[row.state], bold=True)
+    asked = " (asked to stop)" if row.cancelling else ""
+    click.echo(f"{click.style(escape(row.task), bold=True)}  {state}{asked}")
+    _fact("id", row.id)
+    _fact("queue", f"{row.queue}, priority {row.priority}")
+    if row.key is not None:
+        _fact("key", row.key)
+    _fact("attempts", f"{row.attempt} of {row.max_attempts}")
+    for name, at in (
+        ("enqueued", row.created_at),
+        ("due", row.due),
+        ("started", row.claimed_at),
+        ("finished", row.finished_at),
+    ):
+        if at is not None:
+            _fact(name, f"{moment(at)}  ({ago(at, now)} ago)" if at <= now else f"{moment(at)}  (in {ago(now, at)})")
+    if row.took is not None:
+        _fact("took", f"{row.took / SECOND:g} s")
+    if row.worker is not None and row.state is State.RUNNING:
+        _fact("worker", row.worker)
+    if row.reason is not None:
+        _fact("reason", row.reason)
+    if row.progress is not None:
+        _fact("progress", _progress(value(row.progress)))
+    _arguments(row)
+    if row.result is not None:
+        _fact("result", row.result)
+
+
+def _arguments(row: JobRow) -> None:
+    args, kwargs = arguments(row.args)
+    if not args and not kwargs:
+        _fact("arguments", "none")
+        return
+    names = [*(str(number) for number in range(1, len(args) + 1)), *kwargs]
+    for at, (name, given) in enumerate(zip(names, [*args, *kwargs.values()], strict=True)):
+        _fact("arguments" if at == 0 else "", f"{name} = {given!r}")
+
+
+def _progress(said: object) -> str:
+    if not isinstance(said, dict):
+        return str(said)
+    done, total, note = said.get("done"), said.get("total"), said.get("note")
+    share = (
+        f" of {total:g} ({100 * done / total:.0f} %)" if isinstance(total, int | float) and total and done is not None else ""
+    )
+    return f"{done:g}{share}{': ' if note else ''}{note}" if isinstance(done, int | float) else str(said)
+
+
+def _fact(name: str, said: str) -> None:
+    text = clean(said, _LONG).replace("\n", "\n" + " " * 13)
+    click.echo(f"  {click.style(f'{name:9}', dim=True)}  {text}")
+
+
+def _attempt(row: AttemptRow) -> None:
+    by = f", worker {row.worker}" if row.worker else ""
+    click.echo(f"\nattempt {row.attempt}: {row.outcome} after {row.took / SECOND:g} s, at {moment(row.ended_at)}{by}")
+    if row.failure is None:
+        return
+    trace = row.failure.trace.strip() or f"{row.failure.type}: {row.failure.message}"
+    for line in escape(trace).splitlines():
+        click.echo(f"  {line}")
+
+
+changes.add_to(jobs)

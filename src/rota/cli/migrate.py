@@ -1,0 +1,48 @@
+"""`rota migrate`: brings the store's tables to this version, or prints the SQL that does."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import click
+
+from rota.app import Rota
+from rota.cli.place import reach, reaches_app
+from rota.errors import NotSupported
+
+_DIALECTS = {"sqlite": "sqlite", "memory": "sqlite", "postgresql": "postgres", "postgres": "postgres"}
+
+
+@click.command(short_help="Make or renew the store's tables.")
+@click.option("--sql", is_flag=True, help="Print the SQL of all tables, each migration by its name; the store is not touched.")
+@reaches_app
+@click.pass_context
+def migrate(ctx: click.Context, sql: bool) -> None:
+    """Make the store's tables where they are missing, and bring older ones to this version.
+
+    Workers and apps do the same when they first use the store; run this in a deploy to have it done before. It is safe to
+    run at any time, by several at once.
+
+    \b
+    Examples:
+      rota migrate --url postgresql://localhost/shop
+      rota migrate --url postgresql://localhost/shop --sql > rota.sql
+    """
+    app = reach(ctx)
+    if sql:
+        _print_sql(app)
+        return
+    ran = app.store.migrate()
+    for name in ran:
+        click.echo(f"ran {name}")
+    click.echo(f"the tables of {app.store.url} are those of this version")
+
+
+def _print_sql(app: Rota) -> None:
+    from rota.stores import queries
+
+    scheme = urlsplit(app.url).scheme
+    if scheme not in _DIALECTS:
+        raise NotSupported(f"the store {scheme}:// keeps no SQL tables, so there is no SQL to print")
+    for _version, name, text in queries.migrations(_DIALECTS[scheme]):
+        click.echo(f"-- {name}\n{text.strip()}\n")

@@ -1,0 +1,94 @@
+"""`rota stats`: the deployment at a glance."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from rota.cli.durations import brief
+from rota.cli.place import reach_existing, reaches_app
+from rota.cli.records import stats_record, write_json
+from rota.cli.tables import Cell, Column, screen_width, write_table
+from rota.cli.words import COLOURS, ago, many
+from rota.clock import SECOND, Micros
+from rota.codec.text import escape
+from rota.model import State, WorkerRow
+from rota.operate import Stats
+
+
+@click.command(short_help="Queues, states and workers at a glance.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reaches_app
+@click.pass_context
+def stats(ctx: click.Context, as_json: bool) -> None:
+    """Show how many jobs are in each state, by queue, how long the oldest waits, and who works.
+
+    \b
+    Examples:
+      rota stats --url sqlite:///jobs.db
+      rota stats --app shop.tasks:app --json | jq .states.failed
+    """
+    app = reach_existing(ctx)
+    found = app.stats()
+    if as_json:
+        write_json(stats_record(found))
+        return
+    click.echo(f"{click.style(many(sum(found.states.values())), bold=True)} in {escape(app.store.url)}")
+    _bar(found)
+    _queues(found)
+    if found.oldest_wait is not None:
+        click.echo(f"\nThe oldest due job has waited for {brief(found.oldest_wait / SECOND)}.")
+    _workers(found.workers, app.store.vitals().now)
+
+
+def _bar(found: Stats) -> None:
+    """One bar of all jobs, a stretch for each state, on a terminal."""
+    width, total = screen_width(), sum(found.states.values())
+    if width is None or not total:
+        return
+    block = "█" if (sys.stdout.encoding or "").lower().startswith("utf") else "#"
+    there = {state: number for state, number in found.states.items() if number}
+    room = min(width, 100) - len(there)
+    lengths = {state: 1 + number * room // total for state, number in there.items()}
+    click.echo("".join(click.style(block * length, fg=COLOURS[state]) for state, length in lengths.items()))
+    click.echo("  ".join(click.style(f"{number} {state}", fg=COLOURS[state]) for state, number in there.items()) + "\n")
+
+
+def _queues(found: Stats) -> None:
+    numbers: dict[str, dict[State, int]] = {}
+    for count in found.counts:
+        states = numbers.setdefault(count.queue, {})
+        states[count.state] = states.get(count.state, 0) + count.jobs
+    if not numbers:
+        return
+    shown = [state for state in State if state is not State.HELD or found.states[State.HELD]]
+    columns = [Column("queue", flexible=True), *(Column(state, right=True) for state in shown)]
+    rows = [
+        [name, *(Cell(str(states[state]), COLOURS[state]) if states.get(state) else "-" for state in shown)]
+        for name, states in sorted(numbers.items())
+    ]
+    write_table(columns, rows)
+
+
+def _workers(workers: list[WorkerRow], now: Micros) -> None:
+    if not workers:
+        click.echo("\nNo worker is at work.")
+        return
+    click.echo("")
+    columns = [
+        Column("worker", flexible=True),
+        Column("queues", flexible=True),
+        Column("slots", right=True),
+        Column("since", right=True),
+        Column("lease", right=True),
+        Column("version", drop=1),
+    ]
+    write_table(columns, [_worker(row, now) for row in workers])
+
+
+def _worker(row: WorkerRow, now: Micros) -> list[Cell | str]:
+    queues = "all" if row.queues is None else ", ".join(row.queues)
+    late = row.lease_until <= now
+    lease = Cell(f"lost {ago(row.lease_until, now)} ago", "red") if late else f"{ago(now, row.lease_until)} left"
+    return [Cell(row.name, bold=True), queues, str(row.concurrency), ago(row.started_at, now), lease, row.version]

@@ -1,0 +1,105 @@
+"""Tables of text: cut to fit a terminal, whole in a file or a pipe."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import click
+
+from rota.codec.text import escape
+
+_GAP = 2
+_LEAST = 12
+"""A flexible column is not cut below this many characters."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column. `flexible`: may be cut to fit. `drop`: left out where there is no room, the larger sooner; 0 for never."""
+
+    name: str
+    flexible: bool = False
+    drop: int = 0
+    right: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Text in a colour."""
+
+    text: str
+    colour: str | None = None
+    bold: bool = False
+
+
+def write_table(columns: Sequence[Column], rows: Sequence[Sequence[Cell | str]]) -> None:
+    """Write the heads and the rows to the standard output."""
+    cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
+    shown = [[_line(cell.text) for cell in row] for row in cells]
+    natural = [max([_width(column.name), *(_width(row[at]) for row in shown)]) for at, column in enumerate(columns)]
+    widths = _fit(columns, natural, screen_width())
+    last = max(widths)
+    click.echo(
+        _joined([click.style(_set(columns[at], columns[at].name.upper(), widths[at], at == last), dim=True) for at in widths])
+    )
+    for row, texts in zip(cells, shown, strict=True):
+        parts = []
+        for at, width in widths.items():
+            text = _set(columns[at], texts[at], width, at == last)
+            parts.append(click.style(text, fg=row[at].colour, bold=row[at].bold or None))
+        click.echo(_joined(parts))
+
+
+def screen_width() -> int | None:
+    """How many characters fit in a line, where the output is a terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _fit(columns: Sequence[Column], natural: Sequence[int], room: int | None) -> dict[int, int]:
+    """The width of each column that is shown, by its place."""
+    widths = dict(enumerate(natural))
+    if room is None:
+        return widths
+    droppable = sorted((at for at, column in enumerate(columns) if column.drop), key=lambda at: -columns[at].drop)
+    for at in droppable:
+        least = [min(width, _LEAST) if columns[each].flexible else width for each, width in widths.items()]
+        if sum(least) + _GAP * (len(least) - 1) <= room:
+            break
+        del widths[at]
+    while sum(widths.values()) + _GAP * (len(widths) - 1) > room:
+        flexible = [at for at in widths if columns[at].flexible and widths[at] > _LEAST]
+        if not flexible:
+            break
+        widths[max(flexible, key=lambda at: widths[at])] -= 1
+    return widths
+
+
+def _set(column: Column, text: str, width: int, last: bool) -> str:
+    """The text cut or filled up to the width; the last column is not filled up."""
+    if _width(text) > width:
+        mark = "…" if (sys.stdout.encoding or "").lower().startswith("utf") else "~"
+        while text and _width(text) + 1 > width:
+            text = text[:-1]
+        text += mark
+    fill = " " * (width - _width(text))
+    if column.right:
+        return fill + text
+    return text if last else text + fill
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return (" " * _GAP).join(parts).rstrip()
+
+
+def _line(text: str) -> str:
+    return " ".join(escape(text).split())
+
+
+def _width(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
