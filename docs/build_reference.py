@@ -265,7 +265,7 @@ def _lists(said: str) -> str:
 
 
 def _code(text: str) -> str:
-    return f"```python\n{text}\n```\n"
+    return f"```py\n{text}\n```\n"
 
 
 def _call(node: Def, method: bool) -> str:

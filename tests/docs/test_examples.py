@@ -32,13 +32,12 @@ def somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Failures that an example shows are no news to whoever runs the tests."""
+def own_handlers() -> Iterator[None]:
+    """A handler that an example adds to Rota's logger goes with the example."""
     log = logging.getLogger("rota")
-    level = log.level
-    log.setLevel(logging.CRITICAL + 1)
+    before = log.handlers.copy()
     yield
-    log.setLevel(level)
+    log.handlers[:] = before
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
