@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rota.clock import Micros
 from rota.model import FINAL, MOVES, Changed, Lost, Move, State
-from rota.stores.database import Row, Run
+from rota.stores.database import Params, Row, Run
 
 _ALL = 2**31 - 1
 
@@ -94,6 +94,15 @@ def _hand_back(run: Run, held: Sequence[Row], reason: str, now: Micros | None) -
         run("note", {"ids": back, "outcome": "released", "type": None, "message": reason, "now": now})
         run("requeue", {"ids": back, "excuse": 1, "reason": reason})
         run("ring", {})
+
+
+def prune(run: Run, params: Params) -> int:
+    """Delete the first jobs of one final state that ended before a moment, and say how many."""
+    ids = [row[0] for row in run("old", params)]
+    if ids:
+        run("delete_finished", {"ids": ids})
+        run("delete_attempts", {"ids": ids})
+    return len(ids)
 
 
 def _lost(job: str, task: str, queue: str, attempt: int, worker: str, max_attempts: int, cancelling: bool) -> Lost:

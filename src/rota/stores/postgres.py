@@ -15,8 +15,8 @@ from psycopg.conninfo import conninfo_to_dict
 from rota.clock import Micros
 from rota.errors import ConfigError, StoreUnavailable
 from rota.model import Inserted, NewJob, Vitals
-from rota.stores import versions
-from rota.stores.adding import add, chunked
+from rota.stores import rows, versions
+from rota.stores.adding import add, chunked, settle
 from rota.stores.base import Listener
 from rota.stores.database import Call, Params, Row, Run
 from rota.stores.postgres_bell import NotifyWatch
@@ -115,11 +115,11 @@ class PostgresDatabase:
         if first is None:
             return []
         second = next(chunks, None)
-        if second is None and len(first) < _MANY:
-            return self._insert_few(first, now)
-        if second is None:
-            return self._insert_many([first], now)
-        return self._insert_many(chain([first, second], chunks), now)
+        if second is not None:
+            return self._insert_many(chain([first, second], chunks), now)
+        if len(first) == 1:
+            return self._insert_one(first[0], now)
+        return self._insert_few(first, now) if len(first) < _MANY else self._insert_many([first], now)
 
     def rest(self, worker: str, asleep: bool) -> None:
         self.send([("rest", {"worker": worker, "asleep": asleep})], durable=False)
@@ -160,16 +160,18 @@ class PostgresDatabase:
         }
         return Vitals(now, warnings, facts)
 
+    def _insert_one(self, job: NewJob, now: Micros | None) -> list[Inserted]:
+        """One statement and one round trip; only when the job was not added is it looked up why."""
+        [added] = self.send([("insert_one", rows.job_params(job, now))])
+        return [Inserted(job.id)] if added else self.work(lambda run: settle(run, [job], 0, now))
+
     def _insert_few(self, jobs: list[NewJob], now: Micros | None) -> list[Inserted]:
-        """One statement and one round trip, unless several jobs have keys: what then follows must be one with it."""
-        # Two batches that share keys wait for each other at most one way round when both are in order.
-        ordered = sorted(jobs, key=lambda job: (job.key or "", job.task))
-        if len(jobs) > 1 and any(job.key is not None for job in jobs):
+        ordered = sorted(jobs, key=_key_order)
+        if any(job.key is not None for job in jobs):
             answers = self.work(lambda run: add(run, ordered, now))
         else:
             answers = add(lambda query, params: self.send([(query, params)])[0], ordered, now)
-        found = dict(zip((job.id for job in ordered), answers, strict=True))
-        return [found[job.id] for job in jobs]
+        return _in_order(jobs, ordered, answers)
 
     def _insert_many(self, chunks: Iterable[list[NewJob]], now: Micros | None) -> list[Inserted]:
         self.open()
@@ -178,9 +180,8 @@ class PostgresDatabase:
             answers: list[Inserted] = []
             for chunk in chunks:
                 if any(job.key is not None for job in chunk):
-                    ordered = sorted(chunk, key=lambda job: (job.key or "", job.task))
-                    found = dict(zip((job.id for job in ordered), add(session.run, ordered, present), strict=True))
-                    answers += [found[job.id] for job in chunk]
+                    ordered = sorted(chunk, key=_key_order)
+                    answers += _in_order(chunk, ordered, add(session.run, ordered, present))
                 else:
                     copy(session, chunk, present)
                     answers += [Inserted(job.id) for job in chunk]
@@ -219,6 +220,17 @@ class PostgresDatabase:
 
     def _names(self) -> Params:
         return {"schema": self._queries.schema, "migrations": self._queries.table("rota_migrations")}
+
+
+def _key_order(job: NewJob) -> tuple[str, str]:
+    """Batches that share keys insert them in one order, so that they wait for each other one way round at most."""
+    return job.key or "", job.task
+
+
+def _in_order(jobs: Sequence[NewJob], ordered: Sequence[NewJob], answers: Sequence[Inserted]) -> list[Inserted]:
+    """The answers to the jobs that were sent in another order."""
+    found = dict(zip((job.id for job in ordered), answers, strict=True))
+    return [found[job.id] for job in jobs]
 
 
 def _public(url: str) -> str:

@@ -21,10 +21,10 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 
 _TYPES = {
     **dict.fromkeys(("jobs", "ends", "reports"), "jsonb"),
-    **dict.fromkeys(("always", "asleep", "among_live", "among_finished"), "boolean"),
-    **dict.fromkeys(("age", "lease", "limit", "pid"), "bigint"),
+    **dict.fromkeys(("always", "asleep", "among_live", "among_finished", "key_waiting"), "boolean"),
+    **dict.fromkeys(("age", "delay", "lease", "limit", "pid", "run_at"), "bigint"),
     **dict.fromkeys(("priority", "max_attempts", "concurrency", "excuse", "number"), "integer"),
-    "before": "uuid",
+    **dict.fromkeys(("job_id", "before"), "uuid"),
     "queues": "text[]",
 }
 """The types of parameters that are not text. Every parameter is cast, so that a null has a type too."""

@@ -70,6 +70,8 @@ class Pool:
             threshold = None if self._pooler else 5
             settings = {"client_encoding": "utf8", **self._settings}
             connection = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=threshold, **settings)
+            if not self._pooler:
+                connection.execute("set plan_cache_mode = force_custom_plan")
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             connection.adapters.register_loader("uuid", TextLoader)
             connection.adapters.register_dumper(int, Int8Dumper)  # one type for all, hence one prepared statement

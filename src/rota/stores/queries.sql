@@ -235,8 +235,8 @@ delete from rota_history where id in :ids
 delete from rota_attempts where job in :ids
 
 -- name: old
--- Jobs in a final state that ended before a moment.
-select id from rota_history where state = :state and finished_at < :now - :age limit :limit
+-- The first jobs in a final state that ended before a moment.
+select id from rota_history where state = :state and finished_at < :now - :age order by finished_at limit :limit
 
 -- name: prunable
 -- How many jobs in a final state ended before a moment.

@@ -37,6 +37,23 @@ def jobs_json(jobs: Iterable[NewJob]) -> str:
     return as_json([msgspec.structs.astuple(job) for job in jobs])
 
 
+def job_params(job: NewJob, now: Micros | None) -> Params:
+    """One job as the parameters of an insert of its own."""
+    return {
+        "job_id": job.id,
+        "task": job.task,
+        "queue": job.queue,
+        "args": job.args,
+        "priority": job.priority,
+        "run_at": job.run_at,
+        "delay": job.delay,
+        "max_attempts": job.max_attempts,
+        "key": job.key,
+        "key_waiting": job.key_waiting,
+        "now": now,
+    }
+
+
 def claim_call(ask: Ask, now: Micros | None) -> Call:
     return "claim", {"worker": ask.worker, "queues": list(dict.fromkeys(ask.queues)), "limit": ask.limit, "now": now}
 

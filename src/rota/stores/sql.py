@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -34,7 +35,7 @@ from rota.model import (
 )
 from rota.stores import moves, rows
 from rota.stores.base import Listener
-from rota.stores.database import Call, Database, Run
+from rota.stores.database import Call, Database
 
 _TRANSACTIONS = frozenset({"transactions"})
 
@@ -195,20 +196,13 @@ class SqlStore:
         return [became[job] for job in ids]
 
     def prune(self, ages: Mapping[State, Micros], limit: int, now: Micros | None = None) -> dict[State, int]:
-        def delete(run: Run) -> dict[State, int]:
-            deleted, left = dict.fromkeys(ages, 0), limit
-            for state, age in ages.items():
-                ids = [row[0] for row in run("old", {"state": state.value, "age": age, "limit": left, "now": now})]
-                if ids:
-                    run("delete_finished", {"ids": ids})
-                    run("delete_attempts", {"ids": ids})
-                deleted[state] = len(ids)
-                left -= len(ids)
-            return deleted
-
-        if not any(self.prunable(ages, now).values()):
-            return dict.fromkeys(ages, 0)
-        return self._database.work(delete)
+        deleted, left = dict.fromkeys(ages, 0), limit
+        for state, age in ages.items():
+            params = {"state": state.value, "age": age, "now": now}
+            if left > 0 and not (self._database.looks_first and not self._database.read("old", params | {"limit": 1})):
+                deleted[state] = self._database.work(partial(moves.prune, params=params | {"limit": left}))
+                left -= deleted[state]
+        return deleted
 
     def prunable(self, ages: Mapping[State, Micros], now: Micros | None = None) -> dict[State, int]:
         return {

@@ -50,7 +50,7 @@ create table rota_history (
     progress text
 );
 
-create index rota_history_finished on rota_history (finished_at);
+create index rota_history_finished on rota_history (state, finished_at);
 
 create index rota_history_failed on rota_history (id) where state = 'failed';
 
