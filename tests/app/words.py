@@ -1,0 +1,42 @@
+"""Short words for what many tests of the app need."""
+
+from __future__ import annotations
+
+from rota import Rota
+from rota.clock import SECOND
+from rota.ids import new_id
+from rota.model import Ask, Claimed, WorkerRow
+
+WORDS = (
+    "Mail Out",
+    "ÄÖÜ-queue",
+    "a'b\"c",
+    "%s",
+    "q" * 200,
+    "*",
+    "a:b",
+    "{x}",
+    "'; drop table rota_jobs; --",
+    "日本 🎉",
+    "a\\b",
+    " ",
+)
+"""Names that some database, shell or format would trip over, and that are allowed."""
+
+NO_NAMES = ("", "q" * 201, "a\0b", "\ud800", "a\nb", "\x7f", "\x85", 7, b"mail")
+"""What can be no name."""
+
+
+def joined(app: Rota, seconds: float = 60, queues: list[str] | None = None, tasks: list[str] | None = None) -> str:
+    """The id of a worker that joins now, with a lease of so many seconds, and does nothing."""
+    known = sorted(app.tasks) if tasks is None else tasks
+    row = WorkerRow(new_id(), "w", "here", 1, queues, known, 1, int(seconds * SECOND), "1")
+    app.store.join(row, app.now())
+    return row.id
+
+
+def claimed(app: Rota, seconds: float = 60, queue: str = "default") -> tuple[str, Claimed]:
+    """The id of a worker that has just claimed the first job of the queue, and the claim."""
+    worker = joined(app, seconds)
+    [claim] = app.store.claim(Ask(worker, (queue,), 1), app.now())
+    return worker, claim
