@@ -37,9 +37,7 @@ def _changes(command: Callable[..., None]) -> Callable[..., None]:
     """What the three have in common."""
     command = click.pass_context(command)
     command = reaches_app(command)
-    command = click.option("--json", "as_json", is_flag=True, help="Print JSON: each job with its state before and after.")(
-        command
-    )
+    command = click.option("--json", "as_json", is_flag=True, help="Print JSON: each job, before and after.")(command)
     command = click.option("--yes", "-y", is_flag=True, help="Do not ask.")(command)
     command = filters(command)
     return click.argument("ids", nargs=-1, metavar="[ID]...")(command)
@@ -153,9 +151,7 @@ def _by_filter(app: Rota, move: Move, which: Where, yes: bool, as_json: bool) ->
     numbers = _counted(app, which)
     total = sum(numbers.values())
     if total and not yes:
-        click.confirm(
-            f"{move.capitalize()} {many(total)} ({by_state(numbers)}) in {app.store.url}?", abort=False
-        ) or _declined()
+        _confirm(f"{move.capitalize()} {many(total)} ({by_state(numbers)}) in {app.store.url}?")
     with _progress(move, total) as tell:
         changed = app.change_all(move, which, tell) if total else []
     if as_json:
@@ -172,9 +168,10 @@ def _by_filter(app: Rota, move: Move, which: Where, yes: bool, as_json: bool) ->
         click.echo(f"  {total - len(changed)} stayed: they changed meanwhile, run, or another unfinished job has their key")
 
 
-def _declined() -> None:
-    click.echo("nothing was changed")
-    raise click.exceptions.Exit(1)
+def _confirm(question: str) -> None:
+    if not click.confirm(question):
+        click.echo("nothing was changed")
+        raise click.exceptions.Exit(1)
 
 
 def _counted(app: Rota, which: Where) -> dict[State, int]:

@@ -96,7 +96,8 @@ def _version(ctx: click.Context, _param: click.Parameter, asked: bool) -> None:
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version and exit."
 )
-def rota() -> None:
+@click.pass_context
+def rota(ctx: click.Context) -> None:
     """Run, look at and change background jobs.
 
     Most commands have to know where the jobs are: name your app with --app (or ROTA_APP), or, where its code is not needed,
@@ -109,3 +110,5 @@ def rota() -> None:
       rota jobs --app shop.tasks:app --status failed
       rota stats --url sqlite:///jobs.db
     """
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False

@@ -25,6 +25,8 @@ _COLUMNS = (
     Column("when"),
     Column("what", flexible=True, drop=1),
 )
+_NARROW = 80
+"""A terminal narrower than this is shown the ends of ids, which `show` and the others take as well."""
 _LONG = 4_000
 """How many characters of a value `show` prints; `--json` prints all."""
 
@@ -77,11 +79,13 @@ def jobs(
 
 def _list(app: Rota, rows: list[JobRow]) -> None:
     now = app.store.vitals().now
+    width = screen_width()
+    narrow = width is not None and width < _NARROW
     write_table(
         _COLUMNS,
         [
             (
-                row.id,
+                row.id.rpartition("-")[2] if narrow else row.id,
                 Cell("cancelling" if row.cancelling else row.state, COLOURS[row.state]),
                 row.task,
                 row.queue,
@@ -129,12 +133,8 @@ def _facts(row: JobRow, now: int) -> None:
     if row.key is not None:
         _fact("key", row.key)
     _fact("attempts", f"{row.attempt} of {row.max_attempts}")
-    for name, at in (
-        ("enqueued", row.created_at),
-        ("due", row.due),
-        ("started", row.claimed_at),
-        ("finished", row.finished_at),
-    ):
+    moments = {"enqueued": row.created_at, "due": row.due, "started": row.claimed_at, "finished": row.finished_at}
+    for name, at in moments.items():
         if at is not None:
             _fact(name, f"{moment(at)}  ({ago(at, now)} ago)" if at <= now else f"{moment(at)}  (in {ago(now, at)})")
     if row.took is not None:
@@ -156,18 +156,18 @@ def _arguments(row: JobRow) -> None:
         _fact("arguments", "none")
         return
     names = [*(str(number) for number in range(1, len(args) + 1)), *kwargs]
-    for at, (name, given) in enumerate(zip(names, [*args, *kwargs.values()], strict=True)):
-        _fact("arguments" if at == 0 else "", f"{name} = {given!r}")
+    for at, (name, each) in enumerate(zip(names, [*args, *kwargs.values()], strict=True)):
+        _fact("arguments" if at == 0 else "", f"{name} = {each!r}")
 
 
 def _progress(said: object) -> str:
     if not isinstance(said, dict):
         return str(said)
     done, total, note = said.get("done"), said.get("total"), said.get("note")
-    share = (
-        f" of {total:g} ({100 * done / total:.0f} %)" if isinstance(total, int | float) and total and done is not None else ""
-    )
-    return f"{done:g}{share}{': ' if note else ''}{note}" if isinstance(done, int | float) else str(said)
+    parts = [f"{done:g}" if isinstance(done, int | float) else str(done)]
+    if isinstance(done, int | float) and isinstance(total, int | float) and total:
+        parts.append(f"of {total:g} ({100 * done / total:.0f} %)")
+    return " ".join([*parts, str(note or "")]).strip()
 
 
 def _fact(name: str, said: str) -> None:

@@ -16,6 +16,8 @@ from rota.codec.text import escape
 from rota.model import State, WorkerRow
 from rota.operate import Stats
 
+_NARROW = 78
+
 
 @click.command(short_help="Queues, states and workers at a glance.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -63,10 +65,26 @@ def _queues(found: Stats) -> None:
     if not numbers:
         return
     shown = [state for state in State if state is not State.HELD or found.states[State.HELD]]
+    width = screen_width()
+    if width is not None and width < _NARROW:
+        _queues_long(numbers)
+        return
     columns = [Column("queue", flexible=True), *(Column(state, right=True) for state in shown)]
     rows = [
         [name, *(Cell(str(states[state]), COLOURS[state]) if states.get(state) else "-" for state in shown)]
         for name, states in sorted(numbers.items())
+    ]
+    write_table(columns, rows)
+
+
+def _queues_long(numbers: dict[str, dict[State, int]]) -> None:
+    """A line for each queue and state, where there is no room for a column for each state."""
+    columns = [Column("queue", flexible=True), Column("status"), Column("jobs", right=True)]
+    rows = [
+        [name, Cell(state, COLOURS[state]), str(states[state])]
+        for name, states in sorted(numbers.items())
+        for state in State
+        if states.get(state)
     ]
     write_table(columns, rows)
 

@@ -43,9 +43,8 @@ def write_table(columns: Sequence[Column], rows: Sequence[Sequence[Cell | str]])
     natural = [max([_width(column.name), *(_width(row[at]) for row in shown)]) for at, column in enumerate(columns)]
     widths = _fit(columns, natural, screen_width())
     last = max(widths)
-    click.echo(
-        _joined([click.style(_set(columns[at], columns[at].name.upper(), widths[at], at == last), dim=True) for at in widths])
-    )
+    heads = [_set(columns[at], columns[at].name.upper(), width, at == last) for at, width in widths.items()]
+    click.echo(click.style(_joined(heads), dim=True))
     for row, texts in zip(cells, shown, strict=True):
         parts = []
         for at, width in widths.items():
