@@ -2,8 +2,8 @@
 
     python docs/build_reference.py
 
-A block stands between `<!-- moves:start -->` and `<!-- moves:end -->` on any page of this folder; `BLOCKS` names them all. A test fails when a page
-differs from what this script would write. The sources are read, not run, save for the table of moves.
+A block stands between `<!-- moves:start -->` and `<!-- moves:end -->` on any page of this folder; `BLOCKS` names them all.
+A test fails when a page differs from what this script would write.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ CONTENTS: dict[str, tuple[str, list[str]]] = {
     "Tasks": ("rota", ["Task", "BoundTask", "NamedTask"]),
     "Jobs": ("rota", ["Job", "State", "Move"]),
     "Inside a task": ("rota", ["current_job", "CurrentJob", "Retry", "Abandon", "Snooze"]),
-    "Retry policies": ("rota.retries", ["Polynomial", "Exponential", "Fixed", "Waits", "ByError", "Never", "never", "RetryPolicy"]),
+    "Retry policies": (
+        "rota.retries",
+        ["Polynomial", "Exponential", "Fixed", "Waits", "ByError", "Never", "never", "RetryPolicy"],
+    ),
     "Workers": ("rota.worker", ["Worker"]),
     "Events": ("rota", ["Event", "Kind"]),
     "Looking after jobs": ("rota.operate", ["where", "Stats", "Problem"]),
@@ -72,12 +75,19 @@ CONTENTS: dict[str, tuple[str, list[str]]] = {
 }
 """The sections of the reference: for each the module to import from, and what it holds."""
 
-POLICIES = ("Polynomial()", "Polynomial(power=2)", "Exponential()", "Exponential(10, factor=3)", "Fixed(30)", "Waits([1, 5, 30])")
+POLICIES = (
+    "Polynomial()",
+    "Polynomial(power=2)",
+    "Exponential()",
+    "Exponential(10, factor=3)",
+    "Fixed(30)",
+    "Waits([1, 5, 30])",
+)
 """The policies whose waits a table shows."""
 
 INTERNAL = {
     "Rota": {"take", "atake", "defaults", "rows", "attempts_of", "change", "read_result", "in_thread", "now"},
-    **dict.fromkeys(("Polynomial", "Exponential", "Fixed", "Waits", "ByError", "Never"), {"wait"}),
+    **{policy: {"wait"} for policy in ("Polynomial", "Exponential", "Fixed", "Waits", "ByError", "Never")},
 }
 """Methods that the parts of Rota ask of each other, and that no user needs."""
 
@@ -116,7 +126,8 @@ def states() -> str:
                     arrows.setdefault((before.value, after.value), []).append(move.value)
     lines = [f"    {before} --> {after}: {', '.join(names)}" for (before, after), names in arrows.items()]
     ends = [f"    {state.value} --> [*]" for state in State if state in FINAL]
-    return "\n".join(["```mermaid", "stateDiagram-v2", "    [*] --> scheduled: enqueue with a delay", "    [*] --> queued: enqueue", *lines, *ends, "```", ""])
+    begins = ["    [*] --> scheduled: enqueue with a delay", "    [*] --> queued: enqueue"]
+    return "\n".join(["```mermaid", "stateDiagram-v2", *begins, *lines, *ends, "```", ""])
 
 
 def moves() -> str:

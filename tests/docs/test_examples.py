@@ -19,9 +19,10 @@ from rota.worker import Worker
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-MODULES = sorted(
-    {module.name for module in pkgutil.walk_packages(rota.__path__, "rota.") if not module.name.startswith("rota.testing")} | {"rota"}
-)
+MODULES = [
+    "rota",
+    *sorted(module.name for module in pkgutil.walk_packages(rota.__path__, "rota.") if "testing" not in module.name),
+]
 
 
 @pytest.fixture(autouse=True)
