@@ -171,7 +171,9 @@ LOSSY_BUT_DOCUMENTED = [
 ]
 
 
-@pytest.mark.parametrize(("annotation", "value", "expected"), LOSSY_BUT_DOCUMENTED, ids=[str(n) for n in range(len(LOSSY_BUT_DOCUMENTED))])
+@pytest.mark.parametrize(
+    ("annotation", "value", "expected"), LOSSY_BUT_DOCUMENTED, ids=[str(n) for n in range(len(LOSSY_BUT_DOCUMENTED))]
+)
 def test_tuples_become_lists_and_ints_floats_where_the_annotation_says_so(annotation: Any, value: Any, expected: Any) -> None:
     assert round_trip(annotation, value) == expected
 
