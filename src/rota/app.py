@@ -88,6 +88,7 @@ class Rota:
         self._unlock()
         in_child(self._unlock)
         self._door = Door(lambda jobs: self.store.insert(jobs, self.now()))
+        self._inserting = threading.local()
         self._declared: dict[str, tuple[float, Options]] = {}
 
     # -- tasks ----------------------------------------------------------------------------------
@@ -212,7 +213,12 @@ class Rota:
     def take(self, jobs: Iterable[NewJob]) -> list[Job[Any]]:
         if self.eager:
             return [self._eagerly(new) for new in list(jobs)]  # all or none: no body runs before the last call is known to fit
-        return [Job(self, put.id, existed=put.existed) for put in self.store.insert(jobs, self.now())]
+        self._refuse_inside_of_insert()
+        self._inserting.here = True
+        try:
+            return [Job(self, put.id, existed=put.existed) for put in self.store.insert(jobs, self.now())]
+        finally:
+            self._inserting.here = False
 
     async def atake(self, jobs: Sequence[NewJob]) -> list[Job[Any]]:
         if self.eager:
@@ -395,6 +401,7 @@ class Rota:
     def change(self, move: Move, ids: Sequence[str]) -> list[Changed]:
         if self.eager:
             raise NotSupported("eager mode keeps no jobs: there is nothing to change")
+        self._refuse_inside_of_insert()
         return operate.change(self.store, move, ids, self.settings.kept, self.now())
 
     def read_result(self, task: str, text: str) -> Any:
@@ -425,6 +432,12 @@ class Rota:
     def now(self) -> Micros | None:
         """The moment that the app's clock tells, or `None` for the store's own."""
         return None if self.clock is None else moment(self.clock(), "clock")
+
+    def _refuse_inside_of_insert(self) -> None:
+        if getattr(self._inserting, "here", False):
+            raise NotSupported(
+                "the generator given to enqueue_many changes jobs itself, inside the transaction that it feeds: pass a list"
+            )
 
     def _queues(self) -> set[str]:
         """The queues that tasks declared here name."""

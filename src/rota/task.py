@@ -60,18 +60,18 @@ class BoundTask(Generic[P, R]):
         given = changed(self._options, queue, priority, delay, run_at, key, key_until, max_attempts)
         return BoundTask(self._task, given)
 
-    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Store the job, durably, and answer it. Raises `ArgumentsError` for arguments that do not fit or cannot be stored."""
         return self._task.desk.take([self._new(args, kwargs)])[0]
 
-    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    async def aenqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """`enqueue` for coroutines: those that wait at the same time share one transaction."""
         return (await self._task.desk.atake([self._new(args, kwargs)]))[0]
 
     def enqueue_many(self, calls: Iterable[Sequence[Any]]) -> list[Job[R]]:
         """Store one job for each tuple of arguments, all or none, in as few round trips as the store allows.
 
-        `calls` may be a generator of millions: it is read in chunks, inside the transaction, so it must not change jobs itself.
+        `calls` may be a generator of millions: it is read in chunks, inside the transaction, so it may not change jobs itself.
         Raises `ArgumentsError` naming the first call that does not fit.
         """
         return self._task.desk.take(each_call(calls, lambda args: self._new(args, {})))
@@ -124,7 +124,7 @@ class Task(BoundTask[P, R], Generic[P, R, C_co]):
         self.__qualname__ = getattr(function, "__qualname__", name)
         self.__wrapped__ = function
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C_co:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> C_co:
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -166,11 +166,11 @@ class NamedTask:
         changed(Options(), **given)  # type: ignore[arg-type]  # a mistake shows here, not at the enqueue
         return NamedTask(self._desk, self.name, (*self._changes, given))
 
-    def enqueue(self, *args: Any, **kwargs: Any) -> Job[Any]:
+    def enqueue(self, /, *args: Any, **kwargs: Any) -> Job[Any]:
         """Store the job; its arguments are checked by the worker that knows the task."""
         return self._desk.take([self._new(args, kwargs, self._options())])[0]
 
-    async def aenqueue(self, *args: Any, **kwargs: Any) -> Job[Any]:
+    async def aenqueue(self, /, *args: Any, **kwargs: Any) -> Job[Any]:
         new = await self._desk.in_thread(lambda: self._new(args, kwargs, self._options()))
         return (await self._desk.atake([new]))[0]
 

@@ -158,7 +158,7 @@ def test_unusual_names_are_names(app: Rota, name: str) -> None:
         (None, never),
         (False, never),
         (5, Fixed(5)),
-        (timedelta(minutes=1), Fixed(timedelta(minutes=1))),
+        (timedelta(hours=1), Fixed(timedelta(hours=1))),
         ([1, 2], Waits((1, 2))),
     ],
 )
@@ -192,5 +192,5 @@ def test_a_clock_is_a_function() -> None:
 
 
 def test_eager_is_a_switch() -> None:
-    with pytest.raises(ConfigError, match="^eager='no': it is True or False"):
+    with pytest.raises(ConfigError, match=r"^eager='no': it is True or False"):
         Rota("memory://", eager="no")  # type: ignore[arg-type]
