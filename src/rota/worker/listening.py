@@ -34,7 +34,8 @@ class Listening:
         self._stopping.set()
         if (listener := self._listener) is not None:
             listener.stop()
-        self._thread.join(10)
+        if self._thread.is_alive():
+            self._thread.join(10)
 
     def _serve(self) -> None:
         backoff = Backoff(self._stopping)

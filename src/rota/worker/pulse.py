@@ -53,7 +53,8 @@ class Pulse:
 
     def stop(self) -> None:
         self._stopping.set()
-        self._thread.join(10)
+        if self._thread.is_alive():
+            self._thread.join(10)
 
     def _serve(self) -> None:
         self._beat_at = time.monotonic() + self._interval  # joining was the first
