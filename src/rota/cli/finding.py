@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import pkgutil
 import sys
 import traceback
 from pathlib import Path
@@ -49,7 +50,7 @@ def find_app(spec: str, folder: Path) -> Rota:
     _search_first(folder)
     where, attribute = _split(spec)
     if _is_path(where):
-        module = _import(_module_of_file(where, folder, spec), folder, spec)
+        module = _of_file(where, folder, spec)
     else:
         module, attribute = _dotted(where, attribute, folder, spec)
     return _app_of(module, attribute or "app", spec)
@@ -71,8 +72,17 @@ def _is_path(where: str) -> bool:
 # -- files --------------------------------------------------------------------------------------
 
 
-def _module_of_file(where: str, folder: Path, spec: str) -> str:
-    """The name under which a file's module is imported, so that its tasks are named as other programs name them."""
+def _of_file(where: str, folder: Path, spec: str) -> ModuleType:
+    file, name = _module_of_file(where, folder, spec)
+    module = _import(name, folder, spec)
+    there = getattr(module, "__file__", None)
+    if there is None or Path(there).resolve() != file:
+        raise AppNotFound(f"--app {spec}: the name {name!r} is taken by {there or 'a module of Python'}; rename {file.name}")
+    return module
+
+
+def _module_of_file(where: str, folder: Path, spec: str) -> tuple[Path, str]:
+    """The file, and the name under which its module is imported: as other programs do, so that its tasks are named alike."""
     path = folder / where.replace("\\", "/").rstrip("/")
     found = next((each for each in (path, path.with_suffix(".py")) if each.is_file()), None)
     if found is None and (path / "__init__.py").is_file():
@@ -82,12 +92,13 @@ def _module_of_file(where: str, folder: Path, spec: str) -> str:
         raise AppNotFound(f"--app {spec}: {path} is a directory without __init__.py; name a file in it (it has {modules})")
     if found is None:
         raise AppNotFound(f"--app {spec}: there is no file {path}")
-    root, parts = _root_of(found.resolve(), folder.resolve())
+    file = found.resolve()
+    root, parts = _root_of(file, folder.resolve())
     for part in parts:
         if not part.isidentifier():
             raise AppNotFound(f"--app {spec}: {found} cannot be imported, for {part!r} is no name that Python can import")
     _search_first(root)
-    return ".".join(parts)
+    return file, ".".join(parts)
 
 
 def _root_of(file: Path, folder: Path) -> tuple[Path, list[str]]:
@@ -160,7 +171,7 @@ def _app_of(module: ModuleType, attribute: str, spec: str) -> Rota:
         return found
     if callable(found) and not isinstance(found, type | Task):
         return _made(found, module, attribute, spec)
-    what = f"the class {found.__name__}" if isinstance(found, type) else f"a {type(found).__name__}"
+    what = f"the class {found.__name__}" if isinstance(found, type) else f"of type {type(found).__name__}"
     raise AppNotFound(f"--app {spec}: {attribute!r} is {what}, not a Rota app; {_apps_in(module)}")
 
 
@@ -181,13 +192,17 @@ def _made(factory: Any, module: ModuleType, attribute: str, spec: str) -> Rota:
         return app
     if inspect.iscoroutine(app):
         app.close()
-    raise AppNotFound(f"--app {spec}: {attribute}() answered a {type(app).__name__}, not a Rota app; {_apps_in(module)}")
+    raise AppNotFound(
+        f"--app {spec}: {attribute}() answered what is of type {type(app).__name__}, not a Rota app; {_apps_in(module)}"
+    )
 
 
 def _apps_in(module: ModuleType) -> str:
     names = [name for name, value in vars(module).items() if isinstance(value, Rota)]
     if not names:
-        return f"{module.__name__} has no Rota app at its top"
+        inner = [each.name for each in pkgutil.iter_modules(getattr(module, "__path__", []))]
+        modules = f"; its modules: {', '.join(f'{module.__name__}.{name}' for name in inner[:8])}" if inner else ""
+        return f"{module.__name__} has no Rota app at its top{modules}"
     return f"the Rota apps in {module.__name__}: {', '.join(f'{module.__name__}:{name}' for name in names)}"
 
 

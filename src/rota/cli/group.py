@@ -53,7 +53,8 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             answer = super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()
         except RotaError as error:
             raise Refused(" ".join(str(error).split())) from error
         except BrokenPipeError:

@@ -6,6 +6,7 @@ nor a stream that is gone can hold up a job. Beyond a bound, lines are dropped a
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
@@ -37,7 +38,8 @@ _PATIENCE = 2.0
 def writing_logs(level: str, form: str) -> Iterator[logging.Logger]:
     """Write what is logged meanwhile. Other loggers are written too, unless the app's code says where they go."""
     log = logging.getLogger("rota")
-    writer = Writer(sys.stderr, json_line if form == "json" else text_lines(_colours(sys.stderr)))
+    stream = sys.stderr or io.StringIO()  # there is none where it was closed before the start
+    writer = Writer(stream, json_line if form == "json" else text_lines(_colours(stream)))
     log.setLevel(level.upper())
     log.addHandler(writer)
     log.propagate = False

@@ -80,7 +80,7 @@ def _queues(found: Stats) -> None:
 def _queues_long(numbers: dict[str, dict[State, int]]) -> None:
     """A line for each queue and state, where there is no room for a column for each state."""
     columns = [Column("queue", flexible=True), Column("status"), Column("jobs", right=True)]
-    rows = [
+    rows: list[list[Cell | str]] = [
         [name, Cell(state, COLOURS[state]), str(states[state])]
         for name, states in sorted(numbers.items())
         for state in State

@@ -55,7 +55,7 @@ def write_table(columns: Sequence[Column], rows: Sequence[Sequence[Cell | str]])
 
 def screen_width() -> int | None:
     """How many characters fit in a line, where the output is a terminal."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else None
 
 
 def _fit(columns: Sequence[Column], natural: Sequence[int], room: int | None) -> dict[int, int]:
