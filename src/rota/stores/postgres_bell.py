@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import select
+import selectors
+import socket
 import threading
 import time
 
@@ -18,7 +19,7 @@ class NotifyWatch:
     def __init__(self, connection: psycopg.Connection[tuple[object, ...]], channel: str, place: str) -> None:
         self._connection = connection
         self._place = place
-        self._stopping, self._stop = os.pipe()
+        self._stopping, self._stop = socket.socketpair()
         self._stopped = False
         self._closed = False
         self._ending = threading.Lock()
@@ -30,19 +31,14 @@ class NotifyWatch:
 
     def wait(self, timeout: float) -> bool:
         deadline = time.monotonic() + timeout
-        poll = select.poll()
         try:
-            if not self._stopped:
-                poll.register(self._connection.fileno(), select.POLLIN)
-                poll.register(self._stopping, select.POLLIN)
             while not self._stopped:
                 if self._rang():
                     return True
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return False
-                poll.poll(left * 1000)
-                self._connection.pgconn.consume_input()
+                self._sleep(left)
         except psycopg.Error as error:
             raise meaning(error, self._place) from error
         return False
@@ -51,7 +47,7 @@ class NotifyWatch:
         with self._ending:
             self._stopped = True
             if not self._closed:
-                os.write(self._stop, b".")
+                self._stop.send(b".")
 
     def close(self) -> None:
         with self._ending:
@@ -59,8 +55,16 @@ class NotifyWatch:
             if not self._closed:
                 self._closed = True
                 self._connection.close()
-                os.close(self._stopping)
-                os.close(self._stop)
+                self._stopping.close()
+                self._stop.close()
+
+    def _sleep(self, seconds: float) -> None:
+        """Wait until the server says something or someone stops this, and take in what was said."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._connection.fileno(), selectors.EVENT_READ)
+            selector.register(self._stopping, selectors.EVENT_READ)
+            selector.select(seconds)
+        self._connection.pgconn.consume_input()
 
     def _rang(self) -> bool:
         """Whether notifications have come; all of them are one ring."""
@@ -68,3 +72,12 @@ class NotifyWatch:
         while self._connection.pgconn.notifies() is not None:
             rang = True
         return rang
+
+
+def readable(descriptor: int) -> bool:
+    """Whether there is something to read on a socket now."""
+    if hasattr(select, "poll"):
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return bool(poll.poll(0))
+    return bool(select.select([descriptor], [], [], 0)[0])  # Windows, where numbers of sockets have no limit

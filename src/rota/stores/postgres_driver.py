@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import psycopg
 from psycopg import sql
@@ -18,6 +18,9 @@ _TABLE = re.compile(r"\brota_(?:jobs|history|attempts|workers|tasks|migrations)\
 _PARAMETER = re.compile(r"(?:\bin )?(?<!:):([a-z_]+)")
 _NOW = "coalesce(%(now)s::bigint, (extract(epoch from statement_timestamp()) * 1000000)::bigint)"
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
+
+_PIPELINE = psycopg.Pipeline.is_supported()
+"""Whether the client library can send several statements at once; one older than version 14 takes a round trip for each."""
 
 _TYPES = {
     **dict.fromkeys(("jobs", "ends", "reports"), "jsonb"),
@@ -70,7 +73,7 @@ class Session:
         """Run queries as one transaction in one round trip; a single one is its own transaction."""
         if len(calls) == 1 and durable:
             return [self.run(*calls[0])]
-        with self.connection.pipeline(), self.connection.transaction():
+        with self.connection.pipeline() if _PIPELINE else nullcontext(), self.connection.transaction():
             if not durable:
                 self.connection.execute("set local synchronous_commit = off")
             cursors = [self._execute(query, params) for query, params in calls]

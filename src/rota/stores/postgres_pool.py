@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-import select
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import ConnStatus, TransactionStatus
+from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
 
 from rota.errors import StoreUnavailable
+from rota.stores.postgres_bell import readable
 from rota.stores.postgres_driver import Queries, Session, meaning
 
 Connection = psycopg.Connection[tuple[object, ...]]
@@ -37,11 +37,11 @@ class Pool:
         self._start()
 
     def _start(self) -> None:
-        self._pid = os.getpid()
         self._free = threading.BoundedSemaphore(self._max_size)
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         self._round = 0
+        self._pid = os.getpid()  # last: it tells other threads that all is ready
 
     def twin(self) -> Pool:
         return Pool(self._conninfo, self._settings, self._pooler, self._max_size)
@@ -120,28 +120,11 @@ class Pool:
 
 
 def _is_alive(connection: Connection) -> bool:
-    """Whether an idle connection is still one, without asking the server: a server that went away has said so."""
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    if poll.poll(0):
-        with suppress(psycopg.Error):
-            connection.pgconn.consume_input()
-            # What an idle server sends may be news of a setting; only when it goes away does the stream end.
-            return connection.pgconn.status == ConnStatus.OK and not _ended(connection)
-        return False
-    return not connection.closed
+    """Whether an idle connection is still one, without a round trip.
 
-
-def _ended(connection: Connection) -> bool:
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    if not poll.poll(0):
-        return False
-    try:
-        connection.pgconn.consume_input()
-    except psycopg.Error:
-        return True
-    return connection.pgconn.status != ConnStatus.OK
+    A server has nothing to tell an idle client but that it goes away, so something to read means that it went.
+    """
+    return not connection.closed and not readable(connection.fileno())
 
 
 def _place(conninfo: str) -> str:

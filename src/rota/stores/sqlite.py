@@ -16,7 +16,7 @@ from rota.stores.base import Listener
 from rota.stores.database import Call, Params, Row, Run
 from rota.stores.sql import SqlStore
 from rota.stores.sqlite_bell import CommitWatch, MemoryWatch
-from rota.stores.sqlite_engine import Engine, FileEngine, MemoryEngine
+from rota.stores.sqlite_engine import Engine, FileEngine, MemoryEngine, TooBig
 
 T = TypeVar("T")
 
@@ -88,7 +88,13 @@ class SqliteDatabase:
 
     def send(self, calls: Sequence[Call], durable: bool = True) -> list[list[Row]]:
         self.open()
-        return self._engine.write(lambda cursor: [cursor.run(query, params) for query, params in calls], durable)
+        try:
+            return self._engine.write(lambda cursor: [cursor.run(query, params) for query, params in calls], durable)
+        except TooBig:
+            fewer = [(query, _fewer(params)) for query, params in calls]
+            if fewer == list(calls):
+                raise
+            return self.send(fewer, durable)
 
     def work(self, do: Callable[[Run], T]) -> T:
         self.open()
@@ -130,6 +136,12 @@ class SqliteDatabase:
         self.open()
         warnings, facts = self._engine.vitals()
         return Vitals(now=machine_now(), warnings=self._warnings + warnings, facts=facts)
+
+
+def _fewer(params: Params) -> Params:
+    """A query for a tenth of the rows, at least one."""
+    limit = params.get("limit")
+    return {**params, "limit": max(1, limit // 10)} if isinstance(limit, int) else params
 
 
 def _path(url: str) -> Path:

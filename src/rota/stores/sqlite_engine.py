@@ -33,6 +33,10 @@ _VERSIONS = (
 )
 
 
+class TooBig(StoreError):
+    """The rows of an answer weigh more than SQLite can pack into one value."""
+
+
 class Cursor:
     """Runs named queries on one connection."""
 
@@ -85,12 +89,12 @@ class FileEngine:
         self._start()
 
     def _start(self) -> None:
-        self._pid = os.getpid()
         self._writing = threading.Lock()
         self._reading = threading.Lock()
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._full_sync = True
+        self._pid = os.getpid()  # last: it tells other threads that all is ready
 
     def ready(self) -> None:
         if self._pid != os.getpid():
@@ -214,10 +218,10 @@ class MemoryEngine:
         self._start()
 
     def _start(self) -> None:
-        self._pid = os.getpid()
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self.commits = Commits()
+        self._pid = os.getpid()
 
     def ready(self) -> None:
         if self._pid != os.getpid():
@@ -299,6 +303,8 @@ def _statements() -> dict[str, list[str]]:
 def _meaning(error: sqlite3.Error, path: Path, patience: float) -> StoreError:
     name = getattr(error, "sqlite_errorname", "")
     match "_".join(name.split("_")[:2]):
+        case "SQLITE_TOOBIG":
+            return TooBig("SQLite cannot answer with more than a gigabyte at once: ask for fewer jobs")
         case "SQLITE_FULL":
             return StoreUnavailable(f"the disk is full, so the SQLite file {path} cannot be written: make room")
         case "SQLITE_IOERR":
