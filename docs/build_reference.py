@@ -72,6 +72,7 @@ CONTENTS: dict[str, tuple[str, list[str]]] = {
     "The Postgres store": ("rota.stores.postgres", ["open_postgres"]),
     "Writing a store": ("rota.stores", ["Store", "Listener"]),
     "Testing a store": ("rota.testing.contract", ["StoreContract"]),
+    "Comparing a store": ("rota.testing.machine", ["compare"]),
 }
 """The sections of the reference: for each the module to import from, and what it holds."""
 
@@ -241,12 +242,14 @@ def _fields(node: ast.ClassDef, kind: type) -> Iterator[str]:
             continue
         if name.startswith("_"):
             continue
-        said = following.value.value if _is_text(following) else None
+        said = _text(following)
         yield f"- **`{name}`**{shown}" + (f"  \n{indent(inspect.cleandoc(said), '  ')}" if said else "")
 
 
-def _is_text(node: ast.stmt | None) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+def _text(node: ast.stmt | None) -> str | None:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        return node.value.value
+    return None
 
 
 def _is_overload(node: Def) -> bool:
