@@ -110,7 +110,7 @@ def fill(text: str) -> str:
     """A page with its blocks as they should be."""
     for name, block in BLOCKS.items():
         between = re.compile(rf"(?<=<!-- {name}:start -->\n).*?(?=<!-- {name}:end -->)", re.DOTALL)
-        text = between.sub(lambda _, block=block: block(), text)
+        text = between.sub(block().replace("\\", "\\\\"), text)
     return text
 
 

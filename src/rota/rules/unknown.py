@@ -15,7 +15,7 @@ _LONGEST_WAIT = 900 * SECOND
 def look_again(excused: int) -> Micros | None:
     """The wait before the next look, after `excused` claims that did not count; `None` when it was looked at often enough.
 
-    One second, doubling up to a quarter of an hour: about an hour in all.
+    One second, doubling up to a quarter of an hour: about three quarters of an hour in all.
 
     >>> look_again(0), look_again(11), look_again(12)
     (1000000, 900000000, None)
