@@ -18,7 +18,7 @@ from rota.door import Door
 from rota.errors import ArgumentsError, ConfigError, JobNotFound, NotSupported, ResultError
 from rota.events import Event
 from rota.forks import in_child
-from rota.handle import Job
+from rota.handle import Job, not_found
 from rota.ids import is_id
 from rota.model import AttemptRow, Changed, JobRow, Move, NewJob, State, TaskRow, WorkerRow
 from rota.operate import Stats, Where
@@ -281,7 +281,7 @@ class Rota:
             raise JobNotFound(f"no job {brief(id)}: eager mode keeps none; use the one that enqueue answered")
         rows = self.rows([id])
         if not rows:
-            raise JobNotFound(f"no job {brief(id)}: it never was, was deleted, or is not kept so long (see the keep_ settings)")
+            raise not_found(id)
         return Job(self, id, rows[0])
 
     async def aget(self, id: str) -> Job[Any]:

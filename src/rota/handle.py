@@ -8,7 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from rota.clock import SECOND, Micros, at, span
+from rota.codec.wire import brief
 from rota.errors import JobFailed, JobNotFound, MoveRefused, ResultNotKept, WaitTimeout
+from rota.ids import is_id
 from rota.model import AttemptRow, Changed, JobRow, Move, State
 
 R_co = TypeVar("R_co", covariant=True)
@@ -108,7 +110,7 @@ class Job(Generic[R_co]):
         """Fetch the facts anew. Raises `JobNotFound` when the job is gone."""
         rows = self._host.rows([self.id])
         if not rows:
-            raise JobNotFound(f"no job {self.id}: it was deleted, or its time in the history ended (see the keep_ settings)")
+            raise not_found(self.id)
         self._row = rows[0]
         return self
 
@@ -207,7 +209,7 @@ class Job(Generic[R_co]):
         (changed,) = self._host.change(move, [self.id])
         self._row = None  # what was known of it is no longer so
         if changed.before is None:
-            raise JobNotFound(f"no job {self.id}: it was deleted, or its time in the history ended (see the keep_ settings)")
+            raise not_found(self.id)
         return changed
 
     def _looks(self, timeout: float | timedelta | None) -> Iterator[float]:
@@ -221,6 +223,11 @@ class Job(Generic[R_co]):
             if left is not None and left <= 0:
                 raise WaitTimeout(f"job {self.id} was still {self.row.state} after {(limit or 0) / SECOND:g} s")
             pause = min(pause * 1.5, 0.5)
+
+
+def not_found(id: object) -> JobNotFound:
+    name = id if is_id(id) else brief(id)
+    return JobNotFound(f"no job {name}: it never was, was deleted, or is not kept so long (see the keep_ settings)")
 
 
 def _refusal(done: str, changed: Changed) -> str:
