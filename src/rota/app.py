@@ -425,7 +425,11 @@ class Rota:
             with self._opening:
                 if self._store is None:
                     store = open_store(self.url, **self._store_options)
-                    store.open()
+                    try:
+                        store.open()
+                    except BaseException:
+                        store.close()
+                        raise
                     self._store = store
         return self._store
 

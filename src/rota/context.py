@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from rota.codec import clean
-from rota.model import Claimed
+from rota.model import Claimed, Progress
 
 _NOTE = 500
 """How many characters of a note are kept."""
@@ -71,7 +71,7 @@ class CurrentJob:
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         """Say how far the body is. Cheap: the latest word is stored with the worker's next beat, about once a second."""
-        self._run.progress = msgspec.json.encode({"done": done, "total": total, "note": clean(note, _NOTE)}).decode()
+        self._run.progress = msgspec.json.encode(Progress(done, total, clean(note, _NOTE))).decode()
 
     def __repr__(self) -> str:
         return f"<CurrentJob {self.id} {self.task} attempt {self.attempt} of {self.max_attempts}>"

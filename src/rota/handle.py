@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Generic, Protocol, Self, TypeVar
 
+import msgspec
+
 from rota.clock import SECOND, Micros, at, span
 from rota.codec.wire import brief
 from rota.errors import JobFailed, JobNotFound, MoveRefused, ResultNotKept, WaitTimeout
 from rota.ids import is_id
-from rota.model import AttemptRow, Changed, JobRow, Move, State
+from rota.model import AttemptRow, Changed, JobRow, Move, Progress, State
 
 R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
@@ -82,6 +84,11 @@ class Job(Generic[R_co]):
     def reason(self) -> str | None:
         """Why the last attempt failed, or why the job was cancelled or handed back."""
         return self.row.reason
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far the body last said it is; `None` when it said nothing."""
+        return None if self.row.progress is None else msgspec.json.decode(self.row.progress, type=Progress)
 
     @property
     def run_at(self) -> datetime:

@@ -238,6 +238,19 @@ class Turn(Struct, frozen=True):
     claimed: list[Claimed]
 
 
+class Progress(Struct, frozen=True):
+    """How far a body says it is: `done` of `total`, in whatever it counts."""
+
+    done: float
+    total: float | None = None
+    note: str = ""
+
+    @property
+    def share(self) -> float | None:
+        """What part is done, from 0 to 1, where that is known."""
+        return min(1.0, max(0.0, self.done / self.total)) if self.total else None
+
+
 class Report(Struct, frozen=True):
     """A running job as its worker reports it with a beat; `progress` as JSON where it changed."""
 
