@@ -96,7 +96,7 @@ class Account:
 
 
 def account(app: Rota, ids: Sequence[str], ledger: str | Path) -> Account:
-    """Check that every job is accounted for: none is lost or left running, no claim began twice, none began once it was final."""
+    """Check that no job is lost or left running, that no claim began twice, and that none began once its job was final."""
     rows = {row.id: row for step in range(0, len(ids), 500) for row in app.store.get(ids[step : step + 500])}
     missing = [job for job in ids if job not in rows]
     assert not missing, f"{len(missing)} of {len(ids)} jobs are gone, {missing[0]} among them"
@@ -127,7 +127,7 @@ def _check_start(line: Line, row: JobRow | None) -> None:
 
 
 def _overlap(of_job: list[Line]) -> bool:
-    """Whether two bodies of a job ran at once. One without an end was killed with its process, and counts as its start alone."""
+    """Whether two bodies of a job ran at once. One without an end was killed, and counts as its start alone."""
     spans = []
     for line in of_job:
         if line.word == "start":

@@ -11,10 +11,10 @@ from contextvars import ContextVar
 
 import isolated_bodies
 import pytest
-from working import eventually, working
 
 from rota import Rota, current_job
 from rota.model import State
+from working import eventually, working
 
 PATIENCE = 20.0
 seen: ContextVar[str] = ContextVar("seen", default="nothing")

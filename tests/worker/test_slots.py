@@ -6,11 +6,11 @@ import threading
 from pathlib import Path
 
 import isolated_bodies
-from accounts import account, most_at_once, starts
-from working import eventually, working
 
+from accounts import account, most_at_once, starts
 from rota import Rota
 from rota.model import State
+from working import eventually, working
 
 PATIENCE = 30.0
 

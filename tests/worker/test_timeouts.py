@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import isolated_bodies
-from accounts import starts
-from working import eventually, working
 
+from accounts import starts
 from rota import Rota
 from rota.model import State
+from working import eventually, working
 
 PATIENCE = 30.0
 
@@ -79,10 +80,8 @@ def test_hundreds_of_bodies_that_end_at_their_limit_cost_no_thread(app: Rota) ->
 
     @app.task(timeout=0.02, max_attempts=1)
     def close_to_it() -> None:
-        try:
+        with suppress(BaseException):
             pause.wait(0.02)
-        except BaseException:
-            pass
 
     @app.task
     def quick() -> None: ...

@@ -171,6 +171,7 @@ class Ledger:
             raise
         except Exception:
             log.exception("outcomes could not be stored together and are stored one by one")
+            self._uncertain = True
             self._record_singly(worker, handed)
             return []
         del self._pending[worker]
@@ -179,7 +180,7 @@ class Ledger:
         return turn.claimed
 
     def _record_singly(self, worker: str, handed: list[Handed]) -> None:
-        """Each outcome by itself; one that the store cannot take is recorded as a failure that says so."""
+        """Each outcome by itself; one that the store cannot take goes in without its result, or as a failure that says so."""
         while handed:
             run, outcome = handed[0]
             try:
@@ -190,9 +191,10 @@ class Ledger:
             except Exception as error:
                 log.exception("the outcome of job %s could not be stored", run.job.id)
                 failure = Failure(type(error).__name__, "the attempt's outcome could not be stored; see the worker's log")
-                end = self._ended(run, Failed(failure))
+                end = self._ended(run, Succeeded() if isinstance(outcome, Succeeded) else Failed(failure))
                 turn = self._store.finish(worker, [end], None, self._app.now())
             handed.pop(0)
+            self._resent = True  # the try together may have been heard
             self._tell([(run, outcome)], [end], turn.counted)
         del self._pending[worker]
 

@@ -9,15 +9,15 @@ import threading
 from collections.abc import Sequence
 from datetime import timedelta
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rota.app import Rota
 from rota.attempt import Run
 from rota.clock import SECOND, span
 from rota.errors import ConfigError, StoreUnavailable
+from rota.options import check_name
 from rota.settings import check_lease
 from rota.stores.base import Store
-from rota.task import check_name
 from rota.worker.backoff import Backoff
 from rota.worker.bell import Bell
 from rota.worker.crew import Crew
@@ -27,6 +27,9 @@ from rota.worker.listening import Listening
 from rota.worker.lookout import Lookout
 from rota.worker.pulse import Pulse
 from rota.worker.threads import Threads
+
+if TYPE_CHECKING:
+    from rota.worker.coroutines import Coroutines
 
 log = logging.getLogger("rota")
 
@@ -74,7 +77,8 @@ class Worker:
         self._identity = Identity(name, self.queues, list(app.tasks), concurrency, check_lease(lease), __version__)
         self._poll = poll_seconds
         self._threads = Threads(self._crew, self._start)
-        self._coroutines: Any = None  # made at the first coroutine, so that others do not pay for asyncio
+        self._coroutines: Coroutines | None = None  # made at the first coroutine, so that others do not pay for asyncio
+        self._making_loop = threading.Lock()
         self._stores: list[Store] = []
         self._ledger: Ledger | None = None
         self._stopping = threading.Event()
@@ -145,6 +149,8 @@ class Worker:
         except BaseException as error:  # noqa: BLE001  # `run` raises it in the main thread
             log.critical("the worker ends: %s", error)
             self._error = error
+        finally:
+            self._close_stores()
 
     def _work(self) -> None:
         store = self._connected()
@@ -160,10 +166,10 @@ class Worker:
         self._ledger = ledger
         if self._handback_in is not None:  # the stop came before there was a ledger to tell
             ledger.stop(self._handback_in)
-        pulse.start()
-        listening.start()
-        self._say_hello(store)
         try:
+            pulse.start()
+            listening.start()
+            self._say_hello(store)
             ledger.run()
         finally:
             self._wind_up(store, pulse, listening)
@@ -174,14 +180,16 @@ class Worker:
         while not self._stopping.is_set():
             try:
                 store = self.app.store.twin()
+                self._stores.append(store)
                 store.open()
                 self.app.declare()
                 store.join(self._identity.row, self.app.now())
             except StoreUnavailable as error:
+                self._close_stores()
+                self._identity.take_on(self._identity.renew())  # the store may have heard of this one although no answer came
                 backoff.pause("the store is away", error)
-                continue
-            self._stores.append(store)
-            return store
+            else:
+                return store
         return None
 
     def _wind_up(self, store: Store, pulse: Pulse, listening: Listening) -> None:
@@ -196,21 +204,27 @@ class Worker:
         except Exception as error:  # noqa: BLE001  # the lease ends by itself
             log.warning("the store could not be told of the end: %s", error)
         self._threads.join(0.2)
-        for each in self._stores:
-            each.close()
         log.info("stopped")
+
+    def _close_stores(self) -> None:
+        while self._stores:
+            self._stores.pop().close()
 
     def _start(self, runs: Sequence[Run]) -> None:
         """Give each body to those who can run it."""
-        plain = [run for run in runs if not run.task.is_coroutine]
+        plain = [run for run in runs if not run.on_loop]
         if plain:
             self._threads.start(plain)
         if len(plain) < len(runs):
+            self._loop().start([run for run in runs if run.on_loop])
+
+    def _loop(self) -> Coroutines:
+        with self._making_loop:  # the ledger and any runner may come to the first coroutine at once
             if self._coroutines is None:
                 from rota.worker.coroutines import Coroutines
 
                 self._coroutines = Coroutines(self._crew, self._start)
-            self._coroutines.start([run for run in runs if run.task.is_coroutine])
+            return self._coroutines
 
     def _say_hello(self, store: Store) -> None:
         queues = "all queues" if self.queues is None else "queues " + ", ".join(self.queues)

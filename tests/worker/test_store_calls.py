@@ -1,0 +1,126 @@
+"""Each call to the store fails once in turn, before it was done or after: the worker goes on and no job is lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accounts import account, noted
+from rota import Rota
+from rota.errors import StoreUnavailable
+from rota.model import State
+from rota.stores.base import Store
+from working import working
+
+PATIENCE = 30.0
+ONCE = ["declare", "join", "twin", "listen", "rest", "reconcile", "leave"]
+"""Operations that a worker calls once, or not again in a short life: their first call fails; of the others, the second."""
+OPERATIONS = ["claim", "finish", "beat", "promote", "queues", "lost", *ONCE]
+
+
+class Faulty:
+    """The store, except that the n-th call of one operation raises, having done its work or not."""
+
+    def __init__(self, store: Store, plan: Plan) -> None:
+        self._store = store
+        self._plan = plan
+
+    def twin(self) -> Faulty:
+        return Faulty(self._plan.call("twin", self._store.twin)(), self._plan)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        return self._plan.call(name, found) if callable(found) else found
+
+
+class Plan:
+    def __init__(self, operation: str, on: int, error: Exception, after: bool) -> None:
+        self.operation = operation
+        self.left = on
+        self.error = error
+        self.after = after
+        self.happened = threading.Event()
+        self._lock = threading.Lock()
+
+    def call(self, name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
+        if name != self.operation:
+            return operation
+
+        def failing(*args: Any, **kwargs: Any) -> Any:
+            with self._lock:
+                self.left -= 1
+                now = self.left == 0
+            if now and self.after:
+                operation(*args, **kwargs)
+            if now:
+                self.happened.set()
+                raise self.error
+            return operation(*args, **kwargs)
+
+        return failing
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("error", [StoreUnavailable("gone"), RuntimeError("odd")], ids=["unavailable", "odd"])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_call_that_fails_once_loses_nothing(app: Rota, ledger: Path, operation: str, error: Exception, after: bool) -> None:
+    plan = Plan(operation, 1 if operation in ONCE else 2, error, after)
+    if operation in ("declare", "join", "twin") and isinstance(error, RuntimeError):
+        return  # what keeps a worker from starting for another reason than the store's absence ends it
+
+    @app.task
+    def quick() -> None:
+        with noted(ledger):
+            pass
+
+    jobs = [*quick.enqueue_many([()] * 30), quick.using(delay=0.3).enqueue()]
+    true = app.store
+    app._store = Faulty(true, plan)  # type: ignore[assignment]
+    try:
+        with working(app, concurrency=2, lease=1.5, poll=0.2):
+            for job in jobs[:10]:
+                job.wait(PATIENCE)
+            jobs += quick.enqueue_many([()] * 10)
+            for job in jobs:
+                assert job.wait(PATIENCE).status is State.SUCCEEDED
+            assert operation in ("leave", "reconcile") or plan.happened.wait(PATIENCE)
+    finally:
+        app._store = true
+    done = account(app, [job.id for job in jobs], ledger)
+    assert done.states == {State.SUCCEEDED: 41}
+    assert done.repeated == {}
+    assert operation in ("leave", "join") or app.workers() == []
+
+
+def test_an_outcome_that_no_store_can_take_does_not_end_the_worker(app: Rota) -> None:
+    """The store refuses one job's outcome for good; the others' are written."""
+
+    @app.task(keep_result=True)
+    def quick(number: int) -> int:
+        return number
+
+    class Picky(Faulty):
+        def twin(self) -> Picky:
+            return Picky(self._store.twin(), self._plan)
+
+        def finish(self, worker: str, ends: Any, *rest: Any) -> Any:
+            if any(getattr(end.outcome, "result", None) == "7" for end in ends):
+                raise RuntimeError("not this one")
+            return self._store.finish(worker, ends, *rest)
+
+    jobs = quick.enqueue_many([(number,) for number in range(20)])
+    true = app.store
+    app._store = Picky(true, Plan("none", 0, RuntimeError(), False))  # type: ignore[assignment]
+    try:
+        with working(app, concurrency=4):
+            for job in jobs:
+                job.wait(PATIENCE)
+    finally:
+        app._store = true
+    assert [job.refresh().status for job in jobs] == [State.SUCCEEDED] * 20
+    assert jobs[8].result() == 8
+    assert jobs[7].row.result is None

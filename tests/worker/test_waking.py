@@ -1,0 +1,108 @@
+"""An idle worker starts what comes at once, by being rung; the poll is for when nothing rings."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from rota import Rota
+from rota.model import State
+from working import eventually, working
+
+PATIENCE = 30.0
+LONG_POLL = 20.0
+PROMPT = 5.0
+"""Seconds that are far below the poll, and far above what a busy machine needs to start a job."""
+
+
+def test_single_jobs_start_long_before_the_poll(app: Rota) -> None:
+    @app.task
+    def quick() -> None: ...
+
+    with working(app, poll=LONG_POLL):
+        for _ in range(10):
+            before = time.monotonic()
+            assert quick.enqueue().wait(PATIENCE).status is State.SUCCEEDED
+            assert time.monotonic() - before < PROMPT
+
+
+def test_the_first_job_ever_on_a_queue_nobody_knew_starts_promptly(app: Rota) -> None:
+    with working(app, poll=LONG_POLL):
+        eventually(lambda: app.workers())
+
+        @app.task(queue="quite new")
+        def quick() -> None: ...
+
+        before = time.monotonic()
+        assert quick.enqueue().wait(PATIENCE).status is State.SUCCEEDED
+        assert time.monotonic() - before < PROMPT
+
+
+def test_what_another_process_of_the_app_enqueues_starts_promptly(store_url: str) -> None:
+    if store_url.startswith("memory:"):
+        return  # it is one process's own
+    with Rota(store_url) as app, Rota(store_url) as other:
+
+        @app.task(name="quick")
+        def quick() -> None: ...
+
+        with working(app, poll=LONG_POLL):
+            other.send("quick").wait(PATIENCE)
+            before = time.monotonic()
+            assert other.send("quick").wait(PATIENCE).status is State.SUCCEEDED
+            assert time.monotonic() - before < PROMPT
+
+
+def test_a_job_due_sooner_than_all_others_starts_when_due(app: Rota) -> None:
+    @app.task
+    def quick() -> None: ...
+
+    quick.using(delay=3600).enqueue()
+    with working(app, poll=LONG_POLL):
+        eventually(lambda: app.workers())
+        before = time.monotonic()
+        assert quick.using(delay=0.5).enqueue().wait(PATIENCE).status is State.SUCCEEDED
+        assert time.monotonic() - before < PROMPT
+
+
+def test_a_retry_by_hand_wakes_the_worker(app: Rota) -> None:
+    tried = []
+
+    @app.task(max_attempts=1)
+    def bad() -> None:
+        tried.append(1)
+        if len(tried) == 1:
+            raise ValueError("no")
+
+    with working(app, poll=LONG_POLL):
+        job = bad.enqueue().wait(PATIENCE)
+        before = time.monotonic()
+        assert job.retry().wait(PATIENCE).status is State.SUCCEEDED
+        assert time.monotonic() - before < PROMPT
+
+
+def test_an_idle_worker_rests(app: Rota) -> None:
+    """It neither turns in a circle nor writes: its threads use next to no time."""
+    with working(app, poll=LONG_POLL):
+        eventually(lambda: app.workers())
+        pause = threading.Event()
+        pause.wait(1.5)  # the looks that follow falling asleep
+        before = time.process_time()
+        pause.wait(1.0)
+        assert time.process_time() - before < 0.3
+
+
+def test_an_outcome_is_written_promptly_though_nothing_else_happens(app: Rota) -> None:
+    go = threading.Event()
+
+    @app.task
+    def slow() -> None:
+        go.wait(PATIENCE)
+
+    with working(app, poll=LONG_POLL, concurrency=2):
+        job = slow.enqueue()
+        eventually(lambda: job.refresh().status is State.RUNNING)
+        before = time.monotonic()
+        go.set()
+        assert job.wait(PATIENCE).status is State.SUCCEEDED
+        assert time.monotonic() - before < PROMPT
