@@ -1,0 +1,29 @@
+"""Tasks whose bodies run in a process of their own, which imports this module."""
+
+import os
+import time
+
+from rota import Rota, current_job
+
+app = Rota("memory://")
+
+
+@app.task(isolated=True, keep_result=True)
+def process() -> int:
+    current_job().progress(1, 2, "half")
+    return os.getpid()
+
+
+@app.task(isolated=True, keep_result=True)
+async def process_of_a_coroutine() -> int:
+    return os.getpid()
+
+
+@app.task(isolated=True, max_attempts=1)
+def die() -> None:
+    os._exit(3)
+
+
+@app.task(isolated=True, timeout=0.3, max_attempts=1)
+def sleep() -> None:
+    time.sleep(60)
