@@ -65,12 +65,16 @@ class Plan:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("error", [StoreUnavailable("gone"), RuntimeError("odd")], ids=["unavailable", "odd"])
+@pytest.mark.parametrize("kind", [StoreUnavailable, RuntimeError])
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_call_that_fails_once_loses_nothing(app: Rota, ledger: Path, operation: str, error: Exception, after: bool) -> None:
-    plan = Plan(operation, 1 if operation in ONCE else 2, error, after)
-    if operation in ("declare", "join", "twin") and isinstance(error, RuntimeError):
+def test_a_call_that_fails_once_loses_nothing(
+    app: Rota, ledger: Path, operation: str, kind: type[Exception], after: bool
+) -> None:
+    if operation in ("declare", "join", "twin") and kind is RuntimeError:
         return  # what keeps a worker from starting for another reason than the store's absence ends it
+    if operation in ("listen", "twin") and after:
+        return  # nobody would be left to close what was made
+    plan = Plan(operation, 1 if operation in ONCE else 2, kind("for once"), after)
 
     @app.task
     def quick() -> None:

@@ -124,7 +124,7 @@ class Ledger:
             self._turn(ask)
         if not self._stopping.is_set():
             self._lookout.promote()
-        if not self._pending and not self._more_now():
+        if not self._pending and not self._more_now() and not self._done():
             self._sleep()
 
     def _more_now(self) -> bool:
