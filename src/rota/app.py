@@ -362,14 +362,14 @@ class Rota:
     async def adelete(self, id: str) -> None:
         await self.in_thread(lambda: self.delete(id))
 
-    def change_all(self, move: Move, where: Where, tell: Callable[[int], object] = lambda _: None) -> list[Changed]:
+    def change_all(self, move: Move, where: Where, tell: Callable[[int], object] = operate.untold) -> list[Changed]:
         """Cancel, retry or delete every job that `where` (of `rota.operate.where`) names, in steps of 500.
 
         `tell` hears how many jobs were seen after each step. The answer holds those that changed.
         """
         return operate.change_all(self.store, move, where, self.settings.kept, self.now(), tell, self._queues())
 
-    async def achange_all(self, move: Move, where: Where, tell: Callable[[int], object] = lambda _: None) -> list[Changed]:
+    async def achange_all(self, move: Move, where: Where, tell: Callable[[int], object] = operate.untold) -> list[Changed]:
         return await self.in_thread(lambda: self.change_all(move, where, tell))
 
     def purge(self, **keep: float | timedelta | None) -> dict[State, int]:

@@ -21,6 +21,10 @@ STEP = 500
 Where = Filter
 
 
+def untold(seen: int) -> None:
+    """Hears how far a bulk change is where nobody else wants to."""
+
+
 class Stats(Struct, frozen=True):
     """A deployment at a glance."""
 
@@ -96,7 +100,7 @@ def change_all(
     which: Where,
     kept: Container[State],
     now: Micros | None,
-    tell: Callable[[int], object] = lambda _: None,
+    tell: Callable[[int], object] = untold,
     queues: Iterable[str] = (),
 ) -> list[Changed]:
     """Change every job that the filter names, the newest first, in steps; each step is one transaction."""

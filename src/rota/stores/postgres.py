@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -46,7 +46,7 @@ def open_postgres(url: str, *, schema: str = "", pooler: bool = False, max_size:
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     name = schema or query.pop("schema", "") or "public"
     query.pop("schema", None)
-    conninfo = urlunsplit(parts._replace(query=urlencode(query)))
+    conninfo = urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
     try:
         conninfo_to_dict(conninfo)
     except psycopg.Error as error:
@@ -238,4 +238,4 @@ def _public(url: str) -> str:
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     query = [(key, value) for key, value in parse_qsl(parts.query, keep_blank_values=True) if key != "password"]
-    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + host, query=urlencode(query)))
+    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + host, query=urlencode(query, quote_via=quote)))
