@@ -6,6 +6,7 @@ from rota.stores.base import Store
 from rota.testing.machine import compare
 
 
+@pytest.mark.timeout(600)  # where stores differ, making the example small takes its time
 @pytest.mark.parametrize(("examples", "steps"), [(200, 12), (100, 40)], ids=["short", "long"])
 def test_random_operations_do_to_a_store_what_they_do_to_the_reference(store: Store, examples: int, steps: int) -> None:
     compare(store, examples, steps)

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from rota.clock import SECOND, Micros
 from rota.ids import new_id
@@ -39,6 +39,9 @@ from rota.stores.base import Store
 from rota.testing.reference import Job, Reference
 
 T = TypeVar("T")
+
+Made = tuple[str, str, int]
+"""A claim that was made: the worker, the job and the claim's number."""
 
 START: Micros = 1_750_000_000 * SECOND
 LEASE: Micros = 60 * SECOND
@@ -108,8 +111,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.now = START
         self.sent: list[NewJob] = []
         self.workers: list[str] = []
-        self.claims: list[tuple[str, str, int]] = []
-        """Every claim that was ever answered: the worker, the job and the claim's number."""
+        self.claims: list[Made] = []
+        """Every claim that was ever answered."""
         self.ended: dict[str, tuple[State, int]] = {}
         """The final state and the claim of each job that has ended, from which only a retry or a deletion brings it back."""
         assert store.find(Filter(), 1) == []
@@ -123,6 +126,12 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.store.workers() == []
 
     # -- what may happen ------------------------------------------------------------------------
+
+    @initialize(jobs=st.lists(new_jobs, max_size=4))
+    def begin(self, jobs: list[NewJob]) -> None:
+        self.join()
+        self.join()
+        self.insert(jobs)
 
     @rule(span=st.sampled_from((1, SECOND, 30 * SECOND, LEASE)))
     def time_passes(self, span: Micros) -> None:
@@ -166,8 +175,7 @@ class StoreMachine(RuleBasedStateMachine):
     def beat(self, which: int) -> None:
         """A worker reports everything that it ever claimed."""
         (worker,) = _picked(self.workers, [which])
-        mine = {(id, claim) for by, id, claim in self.claims if by == worker}
-        latest = {id: max(claim for job, claim in mine if job == id) for id, _ in mine}
+        latest = {id: claim for by, id, claim in self.claims if by == worker}
         pulse = self.store.beat(worker, [Report(id, claim) for id, claim in latest.items()], now=self.now)
         assert pulse.alive == self.reference.beat(worker, LEASE, self.now)
         if pulse.alive:
@@ -200,31 +208,65 @@ class StoreMachine(RuleBasedStateMachine):
         ]
         self._note_claims(worker, expected)
 
-    @precondition(lambda self: self.claims)
+    @precondition(lambda self: self._held())
     @rule(which=picks, outcome=outcomes, keep=st.booleans())
     def finish(self, which: list[int], outcome: Outcome, keep: bool) -> None:
-        """Write an outcome for claims of one worker, of which some may be long over."""
-        chosen = _picked(self.claims[::-1], which)
-        worker = chosen[0][0]
-        ends = [Ended(id, claim, outcome, keep=keep) for by, id, claim in dict.fromkeys(chosen) if by == worker]
-        ends = list({end.id: end for end in ends}.values())
-        turn = self.store.finish(worker, ends, now=self.now)
-        assert turn.counted == self.reference.finish(worker, ends, self.now)
-        assert turn.claimed == []
+        """A worker ends attempts that are its own."""
+        chosen = _picked(self._held(), which)
+        self._finish(chosen, outcome, keep)
 
     @precondition(lambda self: self.claims)
+    @rule(which=picks, outcome=outcomes)
+    def finish_too_late(self, which: list[int], outcome: Outcome) -> None:
+        """A worker ends attempts that it once made, of which most are long over."""
+        held = self._held()
+        chosen = _picked([claim for claim in self.claims if claim not in held] or held, which)
+        self._finish(chosen, outcome, keep=False)
+
+    @precondition(lambda self: self._held())
+    @rule(which=st.integers(0, 5), by=st.integers(0, 5), off=st.sampled_from((-1, 0, 1)), outcome=outcomes)
+    def finish_anothers(self, which: int, by: int, off: int, outcome: Outcome) -> None:
+        """Some worker ends a running attempt that may be another's, under a number that may be wrong."""
+        [(_, id, claim)] = _picked(self._held(), [which])
+        (worker,) = _picked(self.workers, [by])
+        self._finish([(worker, id, claim + off)], outcome, keep=False)
+
+    @precondition(lambda self: self._held())
     @rule(which=picks, limit=few, failed=st.booleans())
     def finish_and_claim(self, which: list[int], limit: int, failed: bool) -> None:
-        chosen = _picked(self.claims[::-1], which)
+        chosen = _picked(self._held(), which)
+        ask = Ask(chosen[0][0], QUEUES, limit)
+        self._finish(chosen, Failed(BROKEN) if failed else Succeeded(), ask=ask)
+
+    def _finish(self, chosen: list[Made], outcome: Outcome, keep: bool = True, ask: Ask | None = None) -> None:
+        """Write the outcome for those of the chosen claims that are of the first one's worker."""
         worker = chosen[0][0]
-        outcome = Failed(BROKEN) if failed else Succeeded()
-        ends = [Ended(id, claim, outcome) for id, claim in {id: claim for by, id, claim in chosen if by == worker}.items()]
-        ask = Ask(worker, QUEUES, limit)
+        ends = [
+            Ended(id, claim, outcome, keep=keep)
+            for id, claim in {id: claim for by, id, claim in chosen if by == worker}.items()
+        ]
         turn = self.store.finish(worker, ends, ask, now=self.now)
         assert turn.counted == self.reference.finish(worker, ends, self.now)
-        expected = self.reference.claim(ask)
-        assert [(each.id, each.claim) for each in turn.claimed] == [(job.id, job.claim) for job in expected]
+        expected = self.reference.claim(ask) if ask else []
+        assert [(each.id, each.claim, each.attempt) for each in turn.claimed] == [
+            (job.id, job.claim, job.attempt) for job in expected
+        ]
         self._note_claims(worker, expected)
+
+    def _held(self) -> list[Made]:
+        """The claims that are running, in the order in which they were made."""
+        held = {(job.worker, job.id, job.claim) for job in self.reference.jobs.values() if job.state is State.RUNNING}
+        return [claim for claim in self.claims if claim in held]
+
+    @rule(which=st.integers(0, 5), limit=few)
+    def die(self, which: int, limit: int) -> None:
+        """A worker is not heard of for the length of its lease while the others beat; then someone looks."""
+        self.now += LEASE
+        dead = _picked(self.workers, [which])
+        for worker in self.reference.leases.keys() - set(dead):
+            self.store.beat(worker, [], now=self.now)
+            self.reference.beat(worker, LEASE, self.now)
+        self.reap(limit)
 
     @rule(limit=few)
     def reap(self, limit: int) -> None:
