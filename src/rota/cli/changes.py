@@ -13,6 +13,7 @@ from rota.app import Rota
 from rota.cli.filters import filters, given, whole_id
 from rota.cli.place import reach_existing, reaches_app
 from rota.cli.records import changed_record, write_json
+from rota.cli.saying import say
 from rota.cli.words import by_state, many
 from rota.model import FINAL, Changed, Move, State
 from rota.operate import Where, where
@@ -114,7 +115,7 @@ def _by_ids(ctx: click.Context, app: Rota, move: Move, ids: Sequence[str], as_js
         write_json({"changed": [changed_record(each) for each in changed]})
     else:
         for each in changed:
-            click.echo(f"{each.id}  {_became(move, each)}", err=_refused(move, each))
+            say(f"{each.id}  {_became(move, each)}", err=_refused(move, each))
     if any(_refused(move, each) for each in changed):
         ctx.exit(1)
 
@@ -158,19 +159,19 @@ def _by_filter(app: Rota, move: Move, which: Where, yes: bool, as_json: bool) ->
         write_json({"changed": [changed_record(each) for each in changed]})
         return
     if not total:
-        click.echo("no such jobs")
+        say("no such jobs")
         return
-    click.echo(f"{_DONE[move]} {len(changed)} of {many(total)}")
+    say(f"{_DONE[move]} {len(changed)} of {many(total)}")
     asked = sum(1 for each in changed if move is Move.CANCEL and each.after is State.RUNNING)
     if asked:
-        click.echo(f"  {many(asked)} of them running: their workers were asked to stop them")
+        say(f"  {many(asked)} of them running: their workers were asked to stop them")
     if len(changed) < total:
-        click.echo(f"  {total - len(changed)} stayed: they changed meanwhile, run, or another unfinished job has their key")
+        say(f"  {total - len(changed)} stayed: they changed meanwhile, run, or another unfinished job has their key")
 
 
 def _confirm(question: str) -> None:
     if not click.confirm(question):
-        click.echo("nothing was changed")
+        say("nothing was changed")
         raise click.exceptions.Exit(1)
 
 

@@ -7,6 +7,7 @@ import click
 from rota.cli.durations import duration
 from rota.cli.place import reach_existing, reaches_app
 from rota.cli.records import problems_record, write_json
+from rota.cli.saying import say
 from rota.cli.words import many
 from rota.codec.text import escape
 
@@ -30,9 +31,9 @@ def check(ctx: click.Context, max_wait: float | None, as_json: bool) -> None:
     if as_json:
         write_json(problems_record(problems))
     elif not problems:
-        click.echo(click.style("all is well", fg="green"))
+        say(click.style("all is well", fg="green"))
     else:
         for each in problems:
             number = f" ({many(each.jobs)})" if each.jobs else ""
-            click.echo(f"{click.style(each.trouble, fg='red')}: {escape(each.text)}{number}")
+            say(f"{click.style(each.trouble, fg='red')}: {escape(each.text)}{number}")
     ctx.exit(1 if problems else 0)

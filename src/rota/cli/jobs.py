@@ -9,6 +9,7 @@ from rota.cli import changes
 from rota.cli.filters import filters, given, whole_id
 from rota.cli.place import reach_existing, reaches_app
 from rota.cli.records import arguments, attempt_record, job_record, moment, value, write_json
+from rota.cli.saying import say
 from rota.cli.tables import Cell, Column, screen_width, write_table
 from rota.cli.words import COLOURS, ago, when
 from rota.clock import SECOND
@@ -70,11 +71,11 @@ def jobs(
         write_json({"jobs": [job_record(row) for row in rows], "next": following})
         return
     if not rows:
-        click.echo("no jobs" if not given(ctx)["status"] and not (queue or task or key or before) else "no such jobs")
+        say("no jobs" if not given(ctx)["status"] and not (queue or task or key or before) else "no such jobs")
         return
     _list(app, rows)
     if following is not None and screen_width() is not None:
-        click.echo(click.style(f"perhaps more: add --before {following}", dim=True))
+        say(click.style(f"perhaps more: add --before {following}", dim=True))
 
 
 def _list(app: Rota, rows: list[JobRow]) -> None:
@@ -127,7 +128,7 @@ def show(ctx: click.Context, id: str, as_json: bool) -> None:
 def _facts(row: JobRow, now: int) -> None:
     state = click.style(row.state, fg=COLOURS[row.state], bold=True)
     asked = " (asked to stop)" if row.cancelling else ""
-    click.echo(f"{click.style(escape(row.task), bold=True)}  {state}{asked}")
+    say(f"{click.style(escape(row.task), bold=True)}  {state}{asked}")
     _fact("id", row.id)
     _fact("queue", f"{row.queue}, priority {row.priority}")
     if row.key is not None:
@@ -172,17 +173,17 @@ def _progress(said: object) -> str:
 
 def _fact(name: str, said: str) -> None:
     text = clean(said, _LONG).replace("\n", "\n" + " " * 13)
-    click.echo(f"  {click.style(f'{name:9}', dim=True)}  {text}")
+    say(f"  {click.style(f'{name:9}', dim=True)}  {text}")
 
 
 def _attempt(row: AttemptRow) -> None:
     by = f", worker {row.worker}" if row.worker else ""
-    click.echo(f"\nattempt {row.attempt}: {row.outcome} after {row.took / SECOND:g} s, at {moment(row.ended_at)}{by}")
+    say(f"\nattempt {row.attempt}: {row.outcome} after {row.took / SECOND:g} s, at {moment(row.ended_at)}{by}")
     if row.failure is None:
         return
     trace = row.failure.trace.strip() or f"{row.failure.type}: {row.failure.message}"
     for line in escape(trace).splitlines():
-        click.echo(f"  {line}")
+        say(f"  {line}")
 
 
 changes.add_to(jobs)

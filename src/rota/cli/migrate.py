@@ -8,6 +8,7 @@ import click
 
 from rota.app import Rota
 from rota.cli.place import reach, reaches_app
+from rota.cli.saying import say
 from rota.errors import NotSupported
 
 _DIALECTS = {"sqlite": "sqlite", "memory": "sqlite", "postgresql": "postgres", "postgres": "postgres"}
@@ -34,8 +35,8 @@ def migrate(ctx: click.Context, sql: bool) -> None:
         return
     ran = app.store.migrate()
     for name in ran:
-        click.echo(f"ran {name}")
-    click.echo(f"the tables of {app.store.url} are those of this version")
+        say(f"ran {name}")
+    say(f"the tables of {app.store.url} are those of this version")
 
 
 def _print_sql(app: Rota) -> None:
@@ -45,4 +46,4 @@ def _print_sql(app: Rota) -> None:
     if scheme not in _DIALECTS:
         raise NotSupported(f"the store {scheme}:// keeps no SQL tables, so there is no SQL to print")
     for _version, name, text in queries.migrations(_DIALECTS[scheme]):
-        click.echo(f"-- {name}\n{text.strip()}\n")
+        say(f"-- {name}\n{text.strip()}\n")

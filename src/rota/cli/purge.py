@@ -7,6 +7,7 @@ import click
 from rota.cli.durations import duration
 from rota.cli.place import reach_existing, reaches_app
 from rota.cli.records import write_json
+from rota.cli.saying import say
 from rota.cli.words import by_state, many
 from rota.model import State
 
@@ -45,7 +46,7 @@ def purge(
     total = sum(numbers.values())
     if total and not dry_run:
         if not yes and not click.confirm(f"Delete {many(total)} ({by_state(numbers)}) from {app.store.url}?"):
-            click.echo("nothing was deleted")
+            say("nothing was deleted")
             ctx.exit(1)
         numbers = app.purge(**keep)
     _tell(numbers, dry_run, as_json)
@@ -56,6 +57,6 @@ def _tell(numbers: dict[State, int], dry_run: bool, as_json: bool) -> None:
     if as_json:
         write_json({"dry_run": dry_run, "jobs": {state.value: number for state, number in numbers.items()}, "total": total})
     elif not total:
-        click.echo("no finished job is old enough")
+        say("no finished job is old enough")
     else:
-        click.echo(f"{'would delete' if dry_run else 'deleted'} {many(total)} ({by_state(numbers)})")
+        say(f"{'would delete' if dry_run else 'deleted'} {many(total)} ({by_state(numbers)})")

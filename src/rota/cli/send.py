@@ -13,6 +13,7 @@ from rota.app import Rota
 from rota.cli.durations import duration
 from rota.cli.place import reach, reaches_app
 from rota.cli.records import job_record, write_json
+from rota.cli.saying import say
 from rota.codec import encode_untyped
 from rota.handle import Job
 
@@ -74,11 +75,11 @@ def send(
     app = reach(ctx)
     job = _enqueue(app, name, positional, named, options)
     if job.existed:
-        click.echo(f"rota: an unfinished job of {name} has the key {key!r}, so none was added", err=True)
+        say(f"rota: an unfinished job of {name} has the key {key!r}, so none was added", err=True)
     if as_json:
         write_json(job_record(job.row) | {"existed": job.existed})
     else:
-        click.echo(job.id)
+        say(job.id)
 
 
 def _enqueue(app: Rota, name: str, args: list[Any], kwargs: dict[str, Any], options: dict[str, Any]) -> Job[Any]:
@@ -96,7 +97,7 @@ def _doubt(app: Rota, name: str) -> None:
     """Say that nobody is known to have such a task. Perhaps its worker was not started yet, so it is no error."""
     close = difflib.get_close_matches(name, app.tasks, 1)
     meant = f"; did you mean {close[0]}?" if close else ""
-    click.echo(f"rota: no worker and no code here has declared a task {name!r}: its job waits until one does{meant}", err=True)
+    say(f"rota: no worker and no code here has declared a task {name!r}: its job waits until one does{meant}", err=True)
 
 
 def _json_or_text(arg: str) -> Any:

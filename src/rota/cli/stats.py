@@ -9,6 +9,7 @@ import click
 from rota.cli.durations import brief
 from rota.cli.place import reach_existing, reaches_app
 from rota.cli.records import stats_record, write_json
+from rota.cli.saying import say
 from rota.cli.tables import Cell, Column, screen_width, write_table
 from rota.cli.words import COLOURS, ago, many
 from rota.clock import SECOND, Micros
@@ -36,11 +37,11 @@ def stats(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         write_json(stats_record(found))
         return
-    click.echo(f"{click.style(many(sum(found.states.values())), bold=True)} in {escape(app.store.url)}")
+    say(f"{click.style(many(sum(found.states.values())), bold=True)} in {escape(app.store.url)}")
     _bar(found)
     _queues(found)
     if found.oldest_wait is not None:
-        click.echo(f"\nThe oldest due job has waited for {brief(found.oldest_wait / SECOND)}.")
+        say(f"\nThe oldest due job has waited for {brief(found.oldest_wait / SECOND)}.")
     _workers(found.workers, app.store.vitals().now)
 
 
@@ -53,8 +54,8 @@ def _bar(found: Stats) -> None:
     there = {state: number for state, number in found.states.items() if number}
     room = min(width, 100) - len(there)
     lengths = {state: 1 + number * room // total for state, number in there.items()}
-    click.echo("".join(click.style(block * length, fg=COLOURS[state]) for state, length in lengths.items()))
-    click.echo("  ".join(click.style(f"{number} {state}", fg=COLOURS[state]) for state, number in there.items()) + "\n")
+    say("".join(click.style(block * length, fg=COLOURS[state]) for state, length in lengths.items()))
+    say("  ".join(click.style(f"{number} {state}", fg=COLOURS[state]) for state, number in there.items()) + "\n")
 
 
 def _queues(found: Stats) -> None:
@@ -91,9 +92,9 @@ def _queues_long(numbers: dict[str, dict[State, int]]) -> None:
 
 def _workers(workers: list[WorkerRow], now: Micros) -> None:
     if not workers:
-        click.echo("\nNo worker is at work.")
+        say("\nNo worker is at work.")
         return
-    click.echo("")
+    say()
     columns = [
         Column("worker", flexible=True),
         Column("queues", flexible=True),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import click
 
+from rota.cli.saying import say
 from rota.codec.text import escape
 
 _GAP = 2
@@ -44,13 +45,13 @@ def write_table(columns: Sequence[Column], rows: Sequence[Sequence[Cell | str]])
     widths = _fit(columns, natural, screen_width())
     last = max(widths)
     heads = [_set(columns[at], columns[at].name.upper(), width, at == last) for at, width in widths.items()]
-    click.echo(click.style(_joined(heads), dim=True))
+    say(click.style(_joined(heads), dim=True))
     for row, texts in zip(cells, shown, strict=True):
         parts = []
         for at, width in widths.items():
             text = _set(columns[at], texts[at], width, at == last)
             parts.append(click.style(text, fg=row[at].colour, bold=row[at].bold or None))
-        click.echo(_joined(parts))
+        say(_joined(parts))
 
 
 def screen_width() -> int | None:

@@ -1,0 +1,120 @@
+"""The demo adds up, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+
+from cli.conftest import command, environment, run
+from rota import State
+from rota.demo.effects import Effect
+from rota.demo.shop import Books
+from rota.demo.sums import sums
+from rota.model import JobRow
+
+
+def test_the_demo_in_a_pipe_adds_up_and_ends_by_itself(tmp_path: Path) -> None:
+    env = environment(TMPDIR=str(tmp_path), PYTHONIOENCODING="ascii:strict")
+    ended = run("demo", "--seconds", "2", cwd=tmp_path, env=env)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stderr == ""
+    assert "Everything adds up" in ended.stdout
+    assert "worker risky was killed by SIGKILL" in ended.stdout
+    assert "WRONG" not in ended.stdout
+    assert "\x1b" not in ended.stdout
+    assert "Next:" in ended.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_demo_keeps_a_store_that_was_named(tmp_path: Path) -> None:
+    for _ in range(2):  # what an earlier run left does not count
+        ended = run("demo", "--seconds", "1", "--url", "sqlite:///demo.db", cwd=tmp_path)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+    failed = run("jobs", "--status", "failed", "--url", "sqlite:///demo.db", cwd=tmp_path).stdout
+    assert failed.count("demo.crash") == 2
+
+
+def test_an_interrupted_demo_ends_its_workers_without_a_traceback(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        command("demo"), cwd=tmp_path, env=environment(TMPDIR=str(tmp_path)), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        while b"running" not in process.stdout.readline():
+            pass
+        workers = psutil.Process(process.pid).children()
+        assert workers
+        os.kill(process.pid, signal.SIGINT)
+        process.stdout.read()
+        assert b"Traceback" not in process.stderr.read()
+    assert process.returncode == 130
+    assert not psutil.wait_procs(workers, timeout=5)[1]
+    assert not list(tmp_path.iterdir())
+
+
+def test_memory_is_refused(tmp_path: Path) -> None:
+    assert run("demo", "--url", "memory://", cwd=tmp_path).returncode == 2
+
+
+# -- the sums themselves ------------------------------------------------------------------------
+
+
+def books() -> tuple[Books, list[JobRow], list[Effect]]:
+    """A small afternoon in which everything adds up."""
+    kept = Books(calls=4, deduplicated=1, crashed=["crash"], opening=["mail"], express=["express"])
+    kept.expected = {"express": State.SUCCEEDED, "mail": State.SUCCEEDED, "crash": State.FAILED}
+    rows = [row("express"), row("mail"), row("crash", State.FAILED, "worker lost: gone")]
+    effects = [began("express", 1), did("express", 2), began("mail", 3), did("mail", 4), began("crash", 5)]
+    return kept, rows, effects
+
+
+def row(id: str, state: State = State.SUCCEEDED, reason: str | None = None) -> JobRow:
+    return JobRow(id, "demo.x", "demo-mail", state, 0, 0, 0, 1, 0, 5, "{}", finished_at=10, reason=reason)
+
+
+def began(job: str, at: int) -> Effect:
+    return Effect(job, "demo.x", 1, False, at)
+
+
+def did(job: str, at: int) -> Effect:
+    return Effect(job, "demo.x", 1, True, at)
+
+
+def wrong(kept: Books, rows: list[JobRow], effects: list[Effect]) -> int:
+    return sum(1 for each in sums(kept, rows, effects) if not each.holds)
+
+
+def test_sums_that_add_up_hold() -> None:
+    assert wrong(*books()) == 0
+
+
+def test_a_job_that_vanished_is_noticed() -> None:
+    kept, rows, effects = books()
+    assert wrong(kept, rows[1:], effects) > 0
+
+
+def test_work_done_twice_is_noticed() -> None:
+    kept, rows, effects = books()
+    assert wrong(kept, rows, [*effects, did("mail", 6)]) > 0
+
+
+def test_work_of_a_failed_job_is_noticed() -> None:
+    kept, rows, effects = books()
+    assert wrong(kept, rows, [*effects, did("crash", 6)]) > 0
+
+
+def test_a_body_after_the_end_is_noticed() -> None:
+    kept, rows, effects = books()
+    assert wrong(kept, rows, [*effects, began("mail", time.time_ns())]) > 0
+
+
+def test_a_call_that_is_not_accounted_for_is_noticed() -> None:
+    kept, rows, effects = books()
+    kept.calls += 1
+    assert wrong(kept, rows, effects) > 0
