@@ -1,0 +1,65 @@
+"""Run one worker, with a signal to itself at a chosen call of the store or without some of the system's signals."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+class Signalling:
+    """The store, except that the process sends itself a SIGTERM before or after the n-th call."""
+
+    def __init__(self, store: Any, at: int, after: bool) -> None:
+        self._store = store
+        self._at = at
+        self._after = after
+        self._calls = iter(range(1, 1_000_000))
+        self._lock = threading.Lock()
+
+    def twin(self) -> Signalling:
+        twin = Signalling(self._store.twin(), self._at, self._after)
+        twin._calls, twin._lock = self._calls, self._lock
+        return twin
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        return self._counted(name, found) if callable(found) else found
+
+    def _counted(self, name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self._lock:
+                number = next(self._calls)
+            if number == self._at and not self._after:
+                os.kill(os.getpid(), signal.SIGTERM)
+            answer = operation(*args, **kwargs)
+            if number == self._at and self._after:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return answer
+
+        return call
+
+
+def main() -> int:
+    options = json.loads(sys.argv[1])
+    for name in options.pop("without", []):
+        delattr(signal, name)
+    at, after = options.pop("sigterm", (0, False))
+    logging.basicConfig(level=options.pop("level", "INFO"), format="%(asctime)s %(levelname)s %(message)s")
+    from fault_app import app
+
+    from rota.worker import Worker
+
+    worker = Worker(app, **options)
+    if at:
+        app._store = Signalling(app.store, at, after)  # type: ignore[assignment]
+    return worker.run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

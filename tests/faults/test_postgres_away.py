@@ -1,0 +1,155 @@
+"""Postgres goes away, restarts, or cuts connections: workers wait, come back by themselves, and nothing is lost or done twice."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kit import PATIENCE, Fleet
+
+from accounts import account, starts
+from rota import Rota
+from rota.errors import StoreUnavailable
+from rota.model import State
+from servers import PostgresServer
+from working import eventually
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+
+
+@pytest.fixture
+def url(frail: PostgresServer) -> str:
+    return frail.url()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, url: str, ledger: Path) -> Iterator[Fleet]:
+    fleet = Fleet(tmp_path, url, ledger)
+    try:
+        yield fleet
+    finally:
+        fleet.close()
+
+
+def all_final(app: Rota, ids: list[str]) -> bool:
+    return all(row.state.final for step in range(0, len(ids), 500) for row in app.store.get(ids[step : step + 500]))
+
+
+def test_restarts_under_load_lose_and_repeat_nothing(app: Rota, fleet: Fleet, frail: PostgresServer, ledger: Path) -> None:
+    ids = [job.id for job in app.named("nap").enqueue_many([(0.01,)] * 2_000)]
+    long = app.named("nap").enqueue(6.0)
+    for _ in range(2):
+        fleet.worker(lease=30, concurrency=5)
+    for _ in range(3):
+        begun = starts(ledger)
+        eventually(lambda begun=begun: starts(ledger) > begun + 100 or starts(ledger) >= 2_001)
+        frail.restart("immediate")
+    eventually(lambda: all_final(app, [*ids, long.id]), within=PATIENCE)
+    done = account(app, [*ids, long.id], ledger)
+    assert (done.states, done.repeated) == ({State.SUCCEEDED: 2_001}, {})
+
+
+def test_backends_cut_one_after_the_other_under_load_cost_nothing(
+    app: Rota, fleet: Fleet, frail: PostgresServer, ledger: Path
+) -> None:
+    ids = [job.id for job in app.named("nap").enqueue_many([(0.01,)] * 3_000)]
+    fleet.worker(lease=30, concurrency=5)
+    eventually(lambda: starts(ledger) > 0)
+    cut = 0
+    with frail.connect() as admin:
+        while starts(ledger) < 2_900:
+            for pid in frail.backends():
+                admin.execute("select pg_terminate_backend(%s)", [pid])
+                cut += 1
+    eventually(lambda: all_final(app, ids), within=PATIENCE)
+    done = account(app, ids, ledger)
+    assert cut > 10
+    assert (done.states, done.repeated) == ({State.SUCCEEDED: 3_000}, {})
+
+
+def test_a_listener_that_was_cut_off_is_rebuilt(app: Rota, fleet: Fleet, frail: PostgresServer, ledger: Path) -> None:
+    fleet.worker(poll=30)
+    app.named("quick").enqueue().wait(PATIENCE)
+    eventually(lambda: listeners(frail))
+    for former in listeners(frail):
+        with frail.connect() as admin:
+            admin.execute("select pg_terminate_backend(%s)", [former])
+        eventually(lambda former=former: set(listeners(frail)) - {former})
+    before = time.monotonic()
+    assert app.named("quick").enqueue().wait(PATIENCE).status is State.SUCCEEDED
+    assert time.monotonic() - before < 5
+
+
+def listeners(server: PostgresServer) -> list[int]:
+    return [pid for pid, said in server.backends().items() if ": listen" in said.lower()]
+
+
+def test_a_connection_lost_as_a_body_returns_does_not_lose_its_outcome(
+    app: Rota, fleet: Fleet, frail: PostgresServer, ledger: Path
+) -> None:
+    jobs = app.named("cut").enqueue_many([(frail.url(),)] * 10)
+    worker = fleet.worker(lease=30, concurrency=2)
+    eventually(lambda: all_final(app, [job.id for job in jobs]), within=PATIENCE)
+    done = account(app, [job.id for job in jobs], ledger)
+    assert (done.states, done.repeated) == ({State.SUCCEEDED: 10}, {})
+    assert "its outcome is not recorded" not in worker.log
+
+
+def test_an_outage_is_waited_out_quietly(app: Rota, fleet: Fleet, frail: PostgresServer, ledger: Path, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    busy_job = app.named("until").enqueue(str(go))
+    busy = fleet.worker(lease=60, concurrency=1)
+    eventually(lambda: starts(ledger) == 1)
+    waiting = app.named("quick").enqueue()
+    idle, leaving = (fleet.worker(lease=60) for _ in range(2))
+    assert waiting.wait(PATIENCE).status is State.SUCCEEDED
+    eventually(lambda: len(app.workers()) == 3)
+    memory = idle.memory()
+    said = {worker: worker.log.count("\n") for worker in (busy, idle)}
+
+    frail.stop("immediate")
+    down = time.monotonic()
+    with pytest.raises(StoreUnavailable):
+        app.named("quick").enqueue()
+    go.touch()  # the busy one's body ends with nowhere to write it
+    eventually(lambda: "the store is away" in leaving.log)
+    leaving.send(signal.SIGTERM)
+    assert leaving.wait(15) == 0, leaving.log
+    threading.Event().wait(max(0.0, down + 8 - time.monotonic()))
+    assert busy.alive
+    assert idle.alive
+    for worker, before in said.items():
+        lines = worker.log.count("\n") - before
+        assert lines < 60, worker.log
+        assert "Traceback" not in worker.log
+    assert idle.memory() - memory < 20_000_000
+    frail.start()
+
+    assert busy_job.wait(PATIENCE).status is State.SUCCEEDED
+    before_job = time.monotonic()
+    more = app.named("until").enqueue(str(tmp_path / "never"))
+    eventually(lambda: starts(ledger) == 3, within=10)
+    assert time.monotonic() - before_job < 10
+    more.cancel()
+    for worker in (busy, idle):
+        worker.send(signal.SIGTERM)
+        worker.send(signal.SIGTERM)
+        assert worker.wait(15) == 0
+    assert account(app, [busy_job.id, waiting.id], ledger).states == {State.SUCCEEDED: 2}
+
+
+def test_a_worker_started_before_its_server_works_once_that_is_there(
+    fleet: Fleet, frail: PostgresServer, url: str, ledger: Path
+) -> None:
+    frail.stop()
+    worker, other = fleet.worker(), fleet.worker()
+    eventually(lambda: "the store is away" in worker.log and "the store is away" in other.log)
+    other.send(signal.SIGTERM)
+    assert other.wait(10) == 0
+    frail.start()
+    with Rota(url) as app:
+        assert app.named("quick").enqueue().wait(PATIENCE).status is State.SUCCEEDED
