@@ -51,7 +51,8 @@ update rota_workers set asleep = :asleep where id = :worker and asleep <> :aslee
 
 -- name: claim
 -- Take the first queued jobs of these queues for a known worker, each queue read along its index. The worker's row is locked
--- first, so that whoever takes it for dead either waits or is waited for.
+-- first, so that whoever takes it for dead either waits or is waited for. The commit need not wait for the disk: a claim that a
+-- crash undoes is made again.
 with me as (select id from rota_workers where id = :worker for key share)
 update rota_jobs
 set worker = :worker, claim = claim + 1, claimed_at = :now, key = case when key_waiting then null else key end
@@ -70,6 +71,7 @@ where id = any(array(
     order by first.priority desc, first.due, first.id
     limit :limit
 ))
+and (select case when :durable then '' else set_config('synchronous_commit', 'off', true) end) is not null
 returning id, task, queue, args, claim, excused, max_attempts, priority, due, key
 
 -- name: succeed

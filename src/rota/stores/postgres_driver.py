@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext
 
 import psycopg
 from psycopg import sql
+from psycopg.pq import TransactionStatus
 
 from rota.errors import SchemaMismatch, StoreError, StoreUnavailable
 from rota.stores import queries
@@ -22,9 +23,12 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 _PIPELINE = psycopg.Pipeline.is_supported()
 """Whether the client library can send several statements at once; one older than version 14 takes a round trip for each."""
 
+_HURRIES = frozenset({"claim"})
+"""Queries that themselves see to it that their commit need not wait for the disk."""
+
 _TYPES = {
     **dict.fromkeys(("jobs", "ends", "reports"), "jsonb"),
-    **dict.fromkeys(("always", "asleep", "among_live", "among_finished", "key_waiting"), "boolean"),
+    **dict.fromkeys(("always", "asleep", "durable", "among_live", "among_finished", "key_waiting"), "boolean"),
     **dict.fromkeys(("age", "delay", "lease", "limit", "pid", "run_at"), "bigint"),
     **dict.fromkeys(("priority", "max_attempts", "concurrency", "excuse", "number"), "integer"),
     **dict.fromkeys(("job_id", "before"), "uuid"),
@@ -71,12 +75,21 @@ class Session:
 
     def send(self, calls: Sequence[Call], durable: bool) -> list[list[Row]]:
         """Run queries as one transaction in one round trip; a single one is its own transaction."""
-        if len(calls) == 1 and durable:
-            return [self.run(*calls[0])]
-        with self.connection.pipeline() if _PIPELINE else nullcontext(), self.connection.transaction():
-            if not durable:
-                self.connection.execute("set local synchronous_commit = off")
-            cursors = [self._execute(query, params) for query, params in calls]
+        if len(calls) == 1 and (durable or calls[0][0] in _HURRIES):
+            [(query, params)] = calls
+            return [self.run(query, {**params, "durable": durable})]
+        # The driver's own transaction would wait for the server at its begin and at its end.
+        try:
+            with self.connection.pipeline() if _PIPELINE else nullcontext():
+                self.connection.execute("begin isolation level read committed")
+                if not durable:
+                    self.connection.execute("set local synchronous_commit = off")
+                cursors = [self._execute(query, {**params, "durable": True}) for query, params in calls]
+                self.connection.execute("commit")
+        except psycopg.Error:
+            if self.connection.info.transaction_status is TransactionStatus.INERROR:
+                self.connection.execute("rollback")
+            raise
         return [_rows(cursor) for cursor in cursors]
 
     @contextmanager

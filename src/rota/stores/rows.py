@@ -76,17 +76,19 @@ def end_calls(worker: str, ends: Sequence[Ended], now: Micros | None) -> list[Ca
             case Succeeded(result) if end.keep:
                 succeed[end.id] = (end.claim, end.took, result)
             case Failed(failure) if end.keep:
-                fail[end.id] = (end.claim, end.took, "failed", failure.reason, "failed", *_parts(failure))
+                fail[end.id] = (end.claim, end.took, "failed", _storable(failure.reason), "failed", *_parts(failure))
             case Cancelled(reason) if end.keep:
-                fail[end.id] = (end.claim, end.took, "cancelled", reason, "cancelled", None, reason, None)
+                said = _storable(reason)
+                fail[end.id] = (end.claim, end.took, "cancelled", said, "cancelled", None, said, None)
             case Succeeded() | Failed() | Cancelled():
                 drop[end.id] = (end.claim,)
             case Again(failure, wait):
-                back[end.id] = (end.claim, end.took, wait, failure.reason, "again", *_parts(failure), 0)
+                back[end.id] = (end.claim, end.took, wait, _storable(failure.reason), "again", *_parts(failure), 0)
             case Snoozed(wait):
                 back[end.id] = (end.claim, end.took, wait, None, "snoozed", None, None, None, 1)
             case Released(reason, wait):
-                back[end.id] = (end.claim, end.took, wait, reason, "released", None, reason, None, 1)
+                said = _storable(reason)
+                back[end.id] = (end.claim, end.took, wait, said, "released", None, said, None, 1)
             case never:
                 assert_never(never)
     written = (("succeed", succeed), ("fail", fail), ("drop", drop), ("put_back", back))
@@ -149,4 +151,11 @@ def _batch(worker: str, ends: dict[str, object], now: Micros | None) -> Params:
 
 
 def _parts(failure: Failure) -> tuple[str, str, str]:
-    return failure.type, failure.message, failure.trace
+    return _storable(failure.type), _storable(failure.message), _storable(failure.trace)
+
+
+def _storable(text: str) -> str:
+    """Text without null bytes and lone surrogates: one of them would keep a whole batch from being written."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")

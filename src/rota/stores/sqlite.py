@@ -16,7 +16,7 @@ from rota.stores.base import Listener
 from rota.stores.database import Call, Params, Row, Run
 from rota.stores.sql import SqlStore
 from rota.stores.sqlite_bell import CommitWatch, MemoryWatch
-from rota.stores.sqlite_engine import Engine, FileEngine, MemoryEngine, TooBig
+from rota.stores.sqlite_engine import Cursor, Engine, FileEngine, MemoryEngine
 
 T = TypeVar("T")
 
@@ -88,13 +88,7 @@ class SqliteDatabase:
 
     def send(self, calls: Sequence[Call], durable: bool = True) -> list[list[Row]]:
         self.open()
-        try:
-            return self._engine.write(lambda cursor: [cursor.run(query, params) for query, params in calls], durable)
-        except TooBig:
-            fewer = [(query, _fewer(params)) for query, params in calls]
-            if fewer == list(calls):
-                raise
-            return self.send(fewer, durable)
+        return self._engine.write(lambda cursor: [_answer(cursor, query, params) for query, params in calls], durable)
 
     def work(self, do: Callable[[Run], T]) -> T:
         self.open()
@@ -138,10 +132,12 @@ class SqliteDatabase:
         return Vitals(now=machine_now(), warnings=self._warnings + warnings, facts=facts)
 
 
-def _fewer(params: Params) -> Params:
-    """A query for a tenth of the rows, at least one."""
-    limit = params.get("limit")
-    return {**params, "limit": max(1, limit // 10)} if isinstance(limit, int) else params
+def _answer(cursor: Cursor, query: str, params: Params) -> list[Row]:
+    found = cursor.run(query, params)
+    if query == "claim" and (lacking := [row[0] for row in found if row[3] is None]):
+        heavy = {row[0]: row[1] for row in cursor.run("heavy", {"ids": lacking})}
+        return [[*row[:3], heavy.get(row[0], row[3]), *row[4:]] for row in found]
+    return found
 
 
 def _path(url: str) -> Path:

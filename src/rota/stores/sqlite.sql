@@ -24,26 +24,25 @@ where exists (select 1 from rota_jobs where queue = q.value and state = 'queued'
 limit 1
 
 -- name: claim
--- Take the first queued jobs of these queues for a known worker.
-select json_group_array(json_array(id, task, queue, args, claim + 1, excused, max_attempts, priority, due, key)) as packed
-from (
-    select *
-    from rota_jobs
-    where rowid in (
-        select j.rowid
-        from json_each(:queues) as q cross join rota_jobs as j
-        where j.rowid in (
-            select rowid from rota_jobs
-            where queue = q.value and state = 'queued' and worker is null
-            order by priority desc, due, id
-            limit :limit
-        )
-        order by j.priority desc, j.due, j.id
+-- Take the first queued jobs of these queues for a known worker. Heavy arguments are left out, to be fetched by `heavy`.
+select json_group_array(json_array(
+           id, task, queue, case when length(args) < 65536 then args end, claim + 1, excused, max_attempts, priority, due,
+           case when key_waiting then null else key end
+       )) as packed
+from rota_jobs
+where rowid in (
+    select j.rowid
+    from json_each(:queues) as q cross join rota_jobs as j
+    where j.rowid in (
+        select rowid from rota_jobs
+        where queue = q.value and state = 'queued' and worker is null
+        order by priority desc, due, id
         limit :limit
     )
-    and exists (select 1 from rota_workers where id = :worker)
-    order by priority desc, due, id
-);
+    order by j.priority desc, j.due, j.id
+    limit :limit
+)
+and exists (select 1 from rota_workers where id = :worker);
 update rota_jobs
 set worker = :worker, claim = claim + 1, claimed_at = :now, key = case when key_waiting then null else key end
 where rowid in (
@@ -59,6 +58,10 @@ where rowid in (
     limit :limit
 )
 and exists (select 1 from rota_workers where id = :worker)
+
+-- name: heavy
+-- Arguments that are quicker to read as they are than packed into JSON.
+select id, args from rota_jobs where id in :ids
 
 -- name: succeed
 -- Move jobs that succeeded to the history, where the attempt still counts: [claim, took, result] by id.
@@ -190,6 +193,14 @@ where id in :ids
 on conflict do nothing;
 select id from rota_jobs where id in :ids;
 delete from rota_history where id in :ids and id in (select id from rota_jobs)
+
+-- name: old
+-- The first jobs in a final state that ended before a moment.
+select id from rota_history where state || '' = :state and finished_at < :now - :age order by finished_at limit :limit
+
+-- name: prunable
+-- How many jobs in a final state ended before a moment.
+select count(*) from rota_history where state || '' = :state and finished_at < :now - :age
 
 -- name: queues
 -- The queues that have queued jobs, found by hopping from name to name along the index.

@@ -33,10 +33,6 @@ _VERSIONS = (
 )
 
 
-class TooBig(StoreError):
-    """The rows of an answer weigh more than SQLite can pack into one value."""
-
-
 class Cursor:
     """Runs named queries on one connection."""
 
@@ -303,8 +299,6 @@ def _statements() -> dict[str, list[str]]:
 def _meaning(error: sqlite3.Error, path: Path, patience: float) -> StoreError:
     name = getattr(error, "sqlite_errorname", "")
     match "_".join(name.split("_")[:2]):
-        case "SQLITE_TOOBIG":
-            return TooBig("SQLite cannot answer with more than a gigabyte at once: ask for fewer jobs")
         case "SQLITE_FULL":
             return StoreUnavailable(f"the disk is full, so the SQLite file {path} cannot be written: make room")
         case "SQLITE_IOERR":

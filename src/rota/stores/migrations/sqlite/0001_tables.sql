@@ -50,7 +50,8 @@ create table rota_history (
     progress text
 );
 
-create index rota_history_finished on rota_history (state, finished_at);
+-- On an expression, so that only pruning uses it: SQLite would take it for any search by state, and then sort all it found.
+create index rota_history_finished on rota_history (state || '', finished_at);
 
 create index rota_history_failed on rota_history (id) where state = 'failed';
 

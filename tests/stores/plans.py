@@ -1,0 +1,49 @@
+"""The queries whose plans matter, each with parameters that a busy deployment would give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rota.ids import new_id
+
+IDS = [new_id() for _ in range(100)]
+
+ENDS = "{" + ",".join(f'"{id}":[1,5,null]' for id in IDS) + "}"
+
+BATCH: Mapping[str, object] = {"worker": "w", "ids": IDS, "ends": ENDS, "now": None}
+
+HOT: Mapping[str, Mapping[str, object]] = {
+    "insert": {"jobs": f'[["{IDS[0]}","t","q","[]",0,null,0,5,"k",false]]', "always": False, "now": None},
+    "claim": {"worker": "w", "queues": ["q1", "q2", "q3"], "limit": 100, "now": None},
+    "succeed": BATCH,
+    "fail": BATCH,
+    "drop": BATCH,
+    "put_back": BATCH,
+    "progress": {"worker": "w", "ids": IDS, "reports": ENDS},
+    "promote": {"limit": 1000, "now": None},
+    "reported": {"worker": "w", "ids": IDS},
+    "next_due": {"now": None},
+    "queues": {},
+    "beat": {"worker": "w", "now": None},
+    "get": {"ids": IDS},
+    "known": {"ids": IDS},
+    "holder": {"key": "k", "task": "t"},
+    "look_live": {"ids": IDS},
+    "look_finished": {"ids": IDS},
+    "conclude": {"ids": IDS, "state": "cancelled", "reason": "r", "now": None},
+    "retry_waiting": {"ids": IDS, "now": None},
+    "retry_finished": {"ids": IDS, "now": None},
+    "delete_attempts": {"ids": IDS},
+    "attempts": {"ids": IDS[:1]},
+    "old": {"state": "succeeded", "age": 86_400_000_000, "limit": 1000, "now": None},
+    "find_key": {
+        "key": "k",
+        "states": ["queued", "failed"],
+        "before": None,
+        "queue": None,
+        "task": None,
+        "worker": None,
+        "limit": 50,
+    },
+}
+"""Every query but those that read a whole table by their nature: `counts`, `held_by`, and a `find` by rare properties."""

@@ -1,0 +1,71 @@
+"""Postgres reads jobs along an index in every hot query, on analyzed tables and on tables that grew since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from plans import HOT
+
+from rota.ids import new_id
+from rota.model import Ask, Ended, NewJob, Succeeded, WorkerRow
+from rota.stores import open_store
+from rota.stores.postgres import PostgresDatabase
+from rota.stores.postgres_driver import Session, _bind
+from rota.stores.sql import SqlStore
+from servers import PostgresServer
+
+
+def database_of(store: object) -> PostgresDatabase:
+    assert isinstance(store, SqlStore)
+    assert isinstance(store._database, PostgresDatabase)
+    return store._database
+
+
+@pytest.fixture(scope="module", params=["never analyzed", "vacuumed empty, then filled", "analyzed"])
+def session(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iterator[Session]:
+    """A session on a store with many jobs, each of its statements prepared while the tables were empty."""
+    with postgres_server.schema() as url:
+        store = open_store(url, max_size=1)
+        store.open()
+        database = database_of(store)
+        with database._pool.session(database._queries) as session:
+            if request.param == "vacuumed empty, then filled":
+                session.connection.execute(f"vacuum analyze {database._queries.table('rota_jobs')}")
+                session.connection.execute(f"vacuum analyze {database._queries.table('rota_history')}")
+        worker = WorkerRow(new_id(), "w", "h", 1, None, [], 1, 600_000_000, "1")
+        store.join(worker)
+        for _ in range(10):  # more often than it takes to prepare a statement
+            store.insert([NewJob(new_id(), "t", "q1", "[]")])
+            [claimed] = store.claim(Ask(worker.id, ("q1",), 1))
+            store.finish(worker.id, [Ended(claimed.id, claimed.claim, Succeeded())], Ask(worker.id, ("q1",), 1))
+        delays = (0, 0, 0, 60_000_000)
+        store.insert(NewJob(new_id(), "t", f"q{n % 20}", "[]", delay=delays[n % 4], priority=n % 3) for n in range(50_000))
+        with database._pool.session(database._queries) as session:
+            if request.param == "analyzed":
+                session.connection.execute(f"analyze {database._queries.table('rota_jobs')}")
+            yield session
+        store.close()
+
+
+def plan(session: Session, query: str) -> str:
+    bound = {name: _bind(name, value) for name, value in HOT[query].items()}
+    text = session.queries[query].as_string(None)
+    return "\n".join(str(row[0]) for row in session.connection.execute(f"explain (costs off) {text}", bound))
+
+
+@pytest.mark.parametrize("query", HOT)
+def test_no_hot_query_reads_the_whole_live_table(session: Session, query: str) -> None:
+    steps = plan(session, query)
+    assert "Seq Scan on rota_jobs" not in steps, steps
+
+
+def test_a_claim_takes_each_queue_in_the_order_of_its_index(session: Session) -> None:
+    steps = plan(session, "claim")
+    inner = steps[steps.index("Subquery Scan on first") :]
+    assert "Index Scan using rota_jobs_ready" in inner, steps
+    assert "Sort" not in inner, steps
+
+
+def test_plans_are_made_for_the_tables_as_they_are(session: Session) -> None:
+    assert session.connection.execute("show plan_cache_mode").fetchone() == ("force_custom_plan",)

@@ -1,0 +1,53 @@
+"""SQLite reads jobs along an index in every hot query, whether or not someone ran `analyze`."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from plans import HOT
+
+from rota.ids import new_id
+from rota.model import NewJob
+from rota.stores import open_store
+from rota.stores.sqlite_engine import _bind, _statements
+
+
+@pytest.fixture(params=["as it comes", "analyzed"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    store = open_store(f"sqlite:///{tmp_path / 'jobs.db'}")
+    delays = (0, 0, 0, 60_000_000)
+    store.insert(NewJob(new_id(), "t", f"q{n % 20}", "[]", delay=delays[n % 4], priority=n % 3) for n in range(20_000))
+    store.close()
+    connection = sqlite3.connect(tmp_path / "jobs.db")
+    if request.param == "analyzed":
+        connection.execute("analyze")
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize("query", HOT)
+def test_no_hot_query_reads_a_whole_table(database: sqlite3.Connection, query: str) -> None:
+    bound = {name: _bind(name, value) for name, value in HOT[query].items()}
+    for statement in _statements()[query]:
+        steps = [row[3] for row in database.execute(f"explain query plan {statement}", bound)]
+        assert not [step for step in steps if step.startswith("SCAN rota_")], "\n".join(steps)
+
+
+def test_a_claim_takes_each_queue_in_the_order_of_its_index(database: sqlite3.Connection) -> None:
+    bound = {name: _bind(name, value) for name, value in HOT["claim"].items()}
+    for statement in _statements()["claim"]:
+        steps = [row[3] for row in database.execute(f"explain query plan {statement}", bound)]
+        [at] = [number for number, step in enumerate(steps) if "rota_jobs_ready (queue=?)" in step]
+        assert steps[at - 1] == "CORRELATED LIST SUBQUERY 1"
+        assert "TEMP B-TREE" not in steps[at - 1]
+
+
+def test_failed_jobs_are_found_newest_first_along_their_own_index(database: sqlite3.Connection) -> None:
+    bound = dict.fromkeys(("before", "queue", "task", "key", "worker")) | {"limit": 50}
+    [statement] = _statements()["find_failed"]
+    assert [row[3] for row in database.execute(f"explain query plan {statement}", bound)] == [
+        "SCAN rota_history USING INDEX rota_history_failed"
+    ]
