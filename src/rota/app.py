@@ -22,7 +22,7 @@ from rota.handle import Job, not_found
 from rota.ids import is_id
 from rota.model import AttemptRow, Changed, JobRow, Move, NewJob, State, TaskRow, WorkerRow
 from rota.operate import Stats, Where
-from rota.options import Options, check_attempts, check_flag, check_name, check_priority
+from rota.options import Options, check_attempts, check_flag, check_name, check_priority, check_queues
 from rota.rules.health import Problem
 from rota.rules.retry import DEFAULT, policy_of
 from rota.settings import DAY, MAX_PAYLOAD, ages, settings
@@ -259,7 +259,7 @@ class Rota:
         """
         from rota import inline
 
-        return inline.run_one(self.store, self.tasks, _names(queues), self.settings.kept, self._at(now))
+        return inline.run_one(self.store, self.tasks, check_queues(queues), self.settings.kept, self._at(now))
 
     async def arun_one(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> Event | None:
         return await _beside(lambda: self.run_one(queues, now))
@@ -268,7 +268,7 @@ class Rota:
         """Run every due job of these queues in the caller, one after the other, and say what happened to each."""
         from rota import inline
 
-        return inline.drain(self.store, self.tasks, _names(queues), self.settings.kept, self._at(now))
+        return inline.drain(self.store, self.tasks, check_queues(queues), self.settings.kept, self._at(now))
 
     async def adrain(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> list[Event]:
         return await _beside(lambda: self.drain(queues, now))
@@ -481,12 +481,6 @@ def _url(url: str | None) -> str:
     if url is not None and not isinstance(url, str):
         raise ConfigError(f"url={url!r}: pass text, for example 'sqlite:///jobs.db'")
     return url if url is not None else os.environ.get("ROTA_URL") or "sqlite:///rota.db"
-
-
-def _names(queues: Sequence[str] | None) -> Sequence[str] | None:
-    if isinstance(queues, str):
-        raise ConfigError(f"queues={queues!r}: pass a list of names, for example [{queues!r}]")
-    return None if queues is None else [check_name("queue", queue) for queue in queues]
 
 
 async def _beside(call: Callable[[], T]) -> T:

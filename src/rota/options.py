@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -69,6 +70,13 @@ def check_name(kind: str, name: str) -> str:
     if any(unicodedata.category(char) in ("Cc", "Cs") for char in name):
         raise ConfigError(f"{kind}={brief(name)}: a {kind} has no control characters and no lone surrogates")
     return name
+
+
+def check_queues(queues: Sequence[str] | None) -> list[str] | None:
+    """The names of these queues; `None` stands for all."""
+    if isinstance(queues, str):
+        raise ConfigError(f"queues={brief(queues)}: pass a list of names, for example [{brief(queues)}]")
+    return None if queues is None else [check_name("queue", queue) for queue in queues]
 
 
 def check_flag(name: str, flag: bool) -> bool:

@@ -139,6 +139,7 @@ def test_a_cancel_of_many_answers_those_that_were_asked_to_stop(app: Rota) -> No
     assert (changed.before, changed.after) == (State.RUNNING, State.RUNNING)
 
 
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 @pytest.mark.parametrize("move", [Move.CLAIM, Move.SUCCEED, "explode", None])
 def test_jobs_are_not_changed_in_other_ways(app: Rota, move: Any) -> None:
     with pytest.raises(ConfigError, match=r"^move=.*: jobs are changed by Move\.CANCEL, Move\.RETRY or Move\.DELETE"):

@@ -13,6 +13,7 @@ import pytest
 from app.words import NO_NAMES, WORDS
 from rota import ConfigError, Rota
 from rota.retries import Fixed, Waits, never
+from rota.worker import Worker
 
 
 @pytest.fixture
@@ -194,3 +195,23 @@ def test_a_clock_is_a_function() -> None:
 def test_eager_is_a_switch() -> None:
     with pytest.raises(ConfigError, match=r"^eager='no': it is True or False"):
         Rota("memory://", eager="no")  # type: ignore[arg-type]
+
+
+# -- a worker's -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lease", [0, 0.4, timedelta(milliseconds=499)])
+def test_a_lease_too_short_for_its_beats_is_refused(app: Rota, lease: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^lease=.* is too short: a worker beats three times in a lease"):
+        Worker(app, lease=lease)
+
+
+@pytest.mark.parametrize("lease", [-1, float("nan"), "60", True])
+def test_a_lease_is_a_span(app: Rota, lease: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^lease="):
+        Worker(app, lease=lease)
+
+
+def test_a_worker_serves_a_list_of_queues(app: Rota) -> None:
+    with pytest.raises(ConfigError, match=r"^queues='mail': pass a list of names"):
+        Worker(app, queues="mail")

@@ -93,6 +93,7 @@ def test_a_purge_leaves_unfinished_jobs_alone(clocked: Rota, clock: Clock) -> No
     assert left(clocked) == {State.SCHEDULED, State.QUEUED}
 
 
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 @pytest.mark.parametrize("state", ["running", "queued", "done"])
 def test_only_finished_jobs_are_purged(app: Rota, state: str) -> None:
     for look in (app.purge, app.purgeable):

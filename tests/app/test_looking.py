@@ -21,19 +21,18 @@ def test_a_job_is_found_by_its_id(app: Rota) -> None:
     assert (found.id, found.task, found.status, found.existed) == (job.id, "t", State.QUEUED, False)
 
 
-@pytest.mark.parametrize("id", STRANGE, ids=repr)
-def test_what_can_be_no_id_is_not_found(app: Rota, id: Any) -> None:
-    for look in (app.get, app.cancel, app.retry, app.delete):
-        with pytest.raises(JobNotFound, match=r"^no job "):
-            look(id)
-    assert app.attempts_of(id) == []
+def test_what_can_be_no_id_is_not_found(app: Rota) -> None:
+    for id in STRANGE:
+        for look in (app.get, app.cancel, app.retry, app.delete):
+            with pytest.raises(JobNotFound, match=r"^no job "):
+                look(id)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("change", [str.upper, lambda id: id.replace("-", ""), lambda id: f"{{{id}}}", lambda id: f" {id}"])
-def test_only_the_very_id_finds_a_job(app: Rota, change: Any) -> None:
+def test_only_the_very_id_finds_a_job(app: Rota) -> None:
     id = app.send("t").id
-    with pytest.raises(JobNotFound):
-        app.get(change(id))
+    for other in (id.upper(), id.replace("-", ""), f"{{{id}}}", f" {id}", f"{id}\n"):
+        with pytest.raises(JobNotFound):
+            app.get(other)
 
 
 def test_an_id_that_nobody_has_is_not_found(app: Rota) -> None:
@@ -153,13 +152,14 @@ def test_a_known_queue_may_have_no_such_job(app: Rota) -> None:
     assert app.jobs(queue="goods") == []
 
 
-@pytest.mark.parametrize("limit", [0, -1, True, 1.5, "all", None, 2**63])
-def test_a_limit_is_a_number_of_jobs(app: Rota, limit: Any) -> None:
-    with pytest.raises(ConfigError, match=r"^limit=.*: ask for one job or more"):
-        app.jobs(limit=limit)
+def test_a_limit_is_a_number_of_jobs(app: Rota) -> None:
+    limits: list[Any] = [0, -1, True, 1.5, "all", None, 2**63]
+    for limit in limits:
+        with pytest.raises(ConfigError, match=r"^limit=.*: ask for one job or more"):
+            app.jobs(limit=limit)
 
 
-@pytest.mark.parametrize("before", ["nonsense", "", "\0", 7])
-def test_a_page_begins_at_an_id(app: Rota, before: Any) -> None:
-    with pytest.raises(ConfigError, match=r"^before=.*: pass the id of the last job of the page before"):
-        app.jobs(before=before)
+def test_a_page_begins_at_an_id(app: Rota) -> None:
+    for before in STRANGE[:-1]:
+        with pytest.raises(ConfigError, match=r"^before=.*: pass the id of the last job of the page before"):
+            app.jobs(before=before)  # type: ignore[arg-type]

@@ -42,12 +42,13 @@ def test_coroutines_enqueue_many_too(app: Rota, named: bool) -> None:
     assert [(count.queue, count.jobs) for count in app.stats().counts] == [("bulk", len(jobs))] == [("bulk", 3_000)]
 
 
-@pytest.mark.parametrize("wrong", [0, 1, 1_999, 2_000, 4_321], ids=lambda at: f"call {at + 1}")
-def test_one_call_that_does_not_fit_keeps_all_from_being_stored(app: Rota, wrong: int) -> None:
-    calls = (("x" if number == wrong else number,) for number in range(5_000))
-    with pytest.raises(ArgumentsError, match=rf"^call {wrong + 1}: .*number: expected `int`, got `str`"):
-        counting(app).enqueue_many(calls)
-    assert app.jobs() == []
+def test_one_call_that_does_not_fit_keeps_all_from_being_stored(app: Rota) -> None:
+    task = counting(app)
+    for wrong in (0, 1_999, 2_000, 4_321):
+        calls = (("x" if number == wrong else number,) for number in range(5_000))
+        with pytest.raises(ArgumentsError, match=rf"^call {wrong + 1}: .*number: expected `int`, got `str`"):
+            task.enqueue_many(calls)
+        assert app.jobs() == []
     assert app.send("count", 1).status == "queued"
 
 
@@ -70,11 +71,12 @@ def test_one_payload_over_the_limit_is_named_by_its_call(store_url: str) -> None
         assert app.jobs() == []
 
 
-@pytest.mark.parametrize("call", ["ab", b"ab", 7, {"number": 1}, None, {1, 2}], ids=repr)
-def test_a_call_is_a_tuple_of_arguments(app: Rota, call: Any) -> None:
-    for task in (counting(app) if "count" not in app.tasks else app.tasks["count"], app.named("elsewhere")):
-        with pytest.raises(ArgumentsError, match=r"^call 2 is .*: pass a tuple of arguments for each call"):
-            task.enqueue_many([(1,), call])
+def test_a_call_is_a_tuple_of_arguments(app: Rota) -> None:
+    calls: list[Any] = ["ab", b"ab", 7, {"number": 1}, None, {1, 2}]
+    for task in (counting(app), app.named("elsewhere")):
+        for call in calls:
+            with pytest.raises(ArgumentsError, match=r"^call 2 is .*: pass a tuple of arguments for each call"):
+                task.enqueue_many([(1,), call])
     assert app.jobs() == []
 
 
@@ -85,7 +87,7 @@ def test_nothing_to_enqueue_is_no_error(app: Rota) -> None:
 
 def test_what_the_generator_looks_up_meanwhile_is_answered(app: Rota) -> None:
     first = app.send("first")
-    jobs = app.named("t").enqueue_many((app.get(first.id).task,) for _ in range(3_000))
+    jobs = app.named("t").enqueue_many((app.get(first.id).task if number % 100 == 99 else "",) for number in range(5_000))
     assert jobs[-1].row.args == '{"*":["first"]}'
 
 

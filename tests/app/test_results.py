@@ -62,11 +62,12 @@ def returning(app: Rota, value: Any, kind: Any = Any, **options: Any) -> Any:
     return job
 
 
-@pytest.mark.parametrize(("kind", "value"), RESULTS, ids=lambda each: getattr(each, "__name__", None) or "…")
-def test_a_result_comes_back_as_it_was(app: Rota, kind: Any, value: Any) -> None:
-    result = returning(app, value, kind).result()
-    assert (result, type(result)) == (value, type(value))
-    assert asyncio.run(app.jobs()[0].aresult()) == value
+def test_a_result_comes_back_as_it_was(app: Rota) -> None:
+    for kind, value in RESULTS:
+        result = returning(app, value, kind).result()
+        assert (result, type(result)) == (value, type(value))
+        assert asyncio.run(app.jobs()[0].aresult()) == value
+        app.tasks.clear()
 
 
 def test_a_result_is_plain_data_where_the_tasks_code_is_not(app: Rota) -> None:
@@ -148,15 +149,15 @@ def test_a_coroutine_waits_without_blocking_its_loop(app: Rota) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("timeout", [0, 0.05, timedelta(milliseconds=50)])
-def test_wait_gives_up_at_its_timeout(app: Rota, timeout: Any) -> None:
+def test_wait_gives_up_at_its_timeout(app: Rota) -> None:
     job = app.send("t")
     begun = time.monotonic()
-    with pytest.raises(WaitTimeout, match=rf"^job {job.id} was still queued after 0(\.05)? s$"):
-        job.wait(timeout)
-    with pytest.raises(WaitTimeout):
-        asyncio.run(job.await_(timeout))
-    assert time.monotonic() - begun < 5
+    for timeout in (0, 0.05, timedelta(milliseconds=50)):
+        with pytest.raises(WaitTimeout, match=rf"^job {job.id} was still queued after 0(\.05)? s$"):
+            job.wait(timeout)
+        with pytest.raises(WaitTimeout):
+            asyncio.run(job.await_(timeout))
+    assert 0.2 <= time.monotonic() - begun < 10
 
 
 def test_the_timeout_of_wait_is_a_span(app: Rota) -> None:

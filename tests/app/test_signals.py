@@ -65,6 +65,7 @@ def test_snooze_uses_no_attempt(clocked: Rota, clock: Clock) -> None:
     assert job.refresh().attempt == 1
 
 
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 @pytest.mark.parametrize("signal", [Retry, Snooze])
 def test_a_signal_with_an_impossible_wait_is_a_failure_that_says_so(clocked: Rota, signal: Any) -> None:
     clocked.task(name="t", max_attempts=1)(lambda: signal(-1))
@@ -96,6 +97,7 @@ POLICIES: dict[str, tuple[Any, Sequence[BaseException], Sequence[float | None]]]
 }
 
 
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 @pytest.mark.parametrize("name", POLICIES)
 def test_the_next_attempt_is_due_when_the_policy_says(clocked: Rota, clock: Clock, name: str) -> None:
     policy, errors, waits = POLICIES[name]
@@ -111,6 +113,7 @@ def test_the_next_attempt_is_due_when_the_policy_says(clocked: Rota, clock: Cloc
         clock.forward(wait)
 
 
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 @pytest.mark.parametrize("answer", ["soon", float("nan"), -5, object(), True], ids=repr)
 def test_a_retry_function_that_answers_nonsense_costs_no_attempt_and_is_told(clocked: Rota, clock: Clock, answer: Any) -> None:
     job = raising(clocked, VALUE, None, retry=lambda attempt, error: answer)
@@ -119,6 +122,7 @@ def test_a_retry_function_that_answers_nonsense_costs_no_attempt_and_is_told(clo
     assert (job.reason or "").startswith("no (the retry function ")
 
 
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 def test_a_retry_function_that_raises_costs_no_attempt(clocked: Rota, clock: Clock) -> None:
     def wait(attempt: int, error: BaseException) -> float:
         raise KeyError("table")

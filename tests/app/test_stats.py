@@ -142,6 +142,7 @@ def test_what_the_store_warns_of_is_told(store_url: str) -> None:
         assert problem.text.startswith("synchronous_commit is off")
 
 
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 @pytest.mark.parametrize("wait", [-1, "5m", float("nan"), True])
 def test_the_longest_wait_is_a_span(app: Rota, wait: float) -> None:
     with pytest.raises(ConfigError, match=r"^max_wait="):

@@ -15,7 +15,7 @@ from rota.app import Rota
 from rota.attempt import Run
 from rota.clock import SECOND, span
 from rota.errors import ConfigError, StoreUnavailable
-from rota.options import check_name
+from rota.options import check_queues
 from rota.settings import check_lease
 from rota.stores.base import Store
 from rota.worker.backoff import Backoff
@@ -60,7 +60,7 @@ class Worker:
         from rota import __version__
 
         self.app = app
-        self.queues = None if queues is None else [check_name("queue", queue) for queue in queues]
+        self.queues = check_queues(queues)
         if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
             raise ConfigError(f"concurrency={concurrency!r}: a worker runs at least one job at a time")
         if self.queues == []:
