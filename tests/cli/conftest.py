@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -128,3 +129,24 @@ def run(*args: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: fl
     """Run a command in a process of its own, to its end."""
     made = environment() if env is None else dict(env)
     return subprocess.run(command(*args), cwd=cwd, env=made, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def on_terminal(*args: str, cwd: Path, env: dict[str, str], columns: int) -> str:
+    """What a command writes to a terminal of this width."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        command(*args), cwd=cwd, env=env | {"COLUMNS": str(columns)}, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        written = b""
+        while True:
+            try:
+                part = os.read(ours, 65_536)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            written += part
+    os.close(ours)
+    assert process.returncode == 0, written
+    return written.decode()

@@ -22,7 +22,8 @@ def record(message: object = "%s", *args: object, level: int = logging.INFO, eve
 
 
 def event(kind: Kind, reason: str | None = None, wait: int | None = None) -> Event:
-    return Event(kind, "0198c0de-0000-7000-8000-0000009f3a61", "shop.greet", "mail", 2, 5, 1_500, wait, reason)
+    took = 0 if kind in (Kind.LOST, Kind.RELEASED) else 1_500
+    return Event(kind, "0198c0de-0000-7000-8000-0000009f3a61", "shop.greet", "mail", 2, 5, took, wait, reason)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,7 @@ def event(kind: Kind, reason: str | None = None, wait: int | None = None) -> Eve
         ),
         (event(Kind.FAILED, "no"), "failed shop.greet on attempt 2: no  [9f3a61, 1.5 ms, attempt 2 of 5, given up]"),
         (event(Kind.SNOOZED, wait=60_000_000), "snoozed shop.greet for 60 s  [9f3a61, 1.5 ms]"),
+        (event(Kind.RELEASED, "bye"), "handed back shop.greet: bye  [9f3a61]"),
         (
             event(Kind.LOST, "worker w was lost; queued again"),
             "lost shop.greet on attempt 2: worker w was lost; queued again  [9f3a61]",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from cli.conftest import command, environment, run
+from cli.conftest import command, environment, on_terminal, run
 from rota import Rota
 from rota.cli.tables import Column, _fit
 
@@ -22,27 +20,6 @@ def place(tmp_path: Path) -> Path:
     with Rota(f"sqlite:///{tmp_path / 'jobs.db'}") as app:
         app.named("shop.grüße").using(queue="päckchen").enqueue_many((f"Zoë {number} 日本語",) for number in range(3_000))
     return tmp_path
-
-
-def on_terminal(*args: str, cwd: Path, env: dict[str, str], columns: int) -> str:
-    """What a command writes to a terminal of this width."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        command(*args), cwd=cwd, env=env | {"COLUMNS": str(columns)}, stdout=theirs, stderr=theirs
-    ) as process:
-        os.close(theirs)
-        written = b""
-        while True:
-            try:
-                part = os.read(ours, 65_536)
-            except OSError:  # the other end is closed
-                break
-            if not part:
-                break
-            written += part
-    os.close(ours)
-    assert process.returncode == 0, written
-    return written.decode()
 
 
 @pytest.mark.parametrize("args", [("jobs", "--limit", "20"), ("stats",), ("check",), ("--help",), ("worker", "--help")])

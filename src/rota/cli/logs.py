@@ -143,7 +143,7 @@ def text_lines(coloured: bool) -> Line:
 
 def _event_text(event: Event) -> str:
     facts = [event.id[-6:]]
-    if event.kind is not Kind.LOST:
+    if event.took or event.kind is Kind.SUCCEEDED:
         facts.append(f"{event.took / 1000:.1f} ms" if event.took < SECOND else f"{event.took / SECOND:.2f} s")
     if event.max_attempts and event.kind in (Kind.AGAIN, Kind.FAILED):
         facts.append(f"attempt {event.attempt} of {event.max_attempts}")
