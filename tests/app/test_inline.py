@@ -118,6 +118,17 @@ def test_a_drain_works_what_its_jobs_enqueue(app: Rota) -> None:
     assert [str(event) for event in app.drain()] == ["ran count"] * 4
 
 
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)
+def test_a_drain_takes_all_that_became_due_at_once_in_their_order(clocked: Rota, clock: Clock) -> None:
+    ran: list[int] = []
+    task = clocked.task(name="t")(ran.append).using(delay=60)
+    task.enqueue_many((number,) for number in range(700))
+    task.using(priority=1).enqueue(-1)
+    clock.forward(60)
+    clocked.drain()
+    assert ran == [-1, *range(700)]
+
+
 def test_a_job_whose_task_nobody_registers_fails_in_the_guides_words(app: Rota) -> None:
     job = app.send("missing")
     event = app.run_one()

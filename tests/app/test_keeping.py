@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from app.conftest import Clock
-from rota import ConfigError, JobNotFound, Rota, State
+from rota import ConfigError, JobNotFound, Move, Rota, State
+from rota.operate import STEP, where
 
 DAY = 86_400
 
@@ -104,3 +105,12 @@ def test_only_finished_jobs_are_purged(app: Rota, state: str) -> None:
 def test_the_ages_of_a_purge_are_spans(app: Rota) -> None:
     with pytest.raises(ConfigError, match=r"^failed=-1 is negative"):
         app.purge(failed=-1)
+
+
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)
+def test_a_purge_goes_on_until_all_is_gone(clocked: Rota, clock: Clock) -> None:
+    clocked.named("t").enqueue_many(() for _ in range(STEP * 10 + 1))
+    clocked.change_all(Move.CANCEL, where())
+    clock.forward(1)
+    assert clocked.purge(cancelled=0) == {State.CANCELLED: STEP * 10 + 1}
+    assert clocked.jobs() == []
