@@ -347,8 +347,9 @@ def test_a_batch_that_fails_half_way_adds_nothing(store: Store) -> None:
     store.insert([job()])
 
 
-def test_batches_with_the_same_keys_in_other_orders_do_not_deadlock(store: Store) -> None:
-    keys = [f"k{n}" for n in range(300)]
+@pytest.mark.parametrize("count", [300, 5_000])
+def test_batches_with_the_same_keys_in_other_orders_do_not_deadlock(store: Store, count: int) -> None:
+    keys = [f"k{n}" for n in range(count)]
     barrier = threading.Barrier(4)
     answers: list[set[str]] = []
 
@@ -356,14 +357,16 @@ def test_batches_with_the_same_keys_in_other_orders_do_not_deadlock(store: Store
         barrier.wait()
         answers.append({added.id for added in store.insert([job(key=key) for key in order])})
 
-    threads = [threading.Thread(target=insert, args=(order,)) for order in (keys, keys[::-1], keys[150:] + keys[:150], keys)]
+    orders = (keys, keys[::-1], keys[count // 2 :] + keys[: count // 2], keys)
+    threads = [threading.Thread(target=insert, args=(order,)) for order in orders]
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert len(answers) == 4
     assert answers[0] == answers[1] == answers[2] == answers[3]
-    assert [count.jobs for count in store.counts()] == [300]
+    assert [found.jobs for found in store.counts()] == [count]
 
 
 # -- health -------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import chain
 from typing import TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
@@ -97,12 +98,9 @@ class PostgresDatabase:
             return session.run(query, params)
 
     def send(self, calls: Sequence[Call], durable: bool = True) -> list[list[Row]]:
-        self.open()
         return self._again(lambda session: session.send(calls, durable))
 
     def work(self, do: Callable[[Run], T]) -> T:
-        self.open()
-
         def transaction(session: Session) -> T:
             with session.transaction():
                 return do(session.run)
@@ -116,10 +114,15 @@ class PostgresDatabase:
             return []
         second = next(chunks, None)
         if second is not None:
-            return self._insert_many(chain([first, second], chunks), now)
+            # What can be read anew can be run anew; the rest of an iterator is gone after the first time.
+            again = isinstance(jobs, Sequence)
+            read = partial(chunked, jobs) if again else partial(chain, [first, second], chunks)
+            return self._again(lambda session: self._insert_many(session, read(), now), _TRIES if again else 1)
         if len(first) == 1:
             return self._insert_one(first[0], now)
-        return self._insert_few(first, now) if len(first) < _MANY else self._insert_many([first], now)
+        if len(first) < _MANY:
+            return self._insert_few(first, now)
+        return self._again(lambda session: self._insert_many(session, [first], now))
 
     def rest(self, worker: str, asleep: bool) -> None:
         self.send([("rest", {"worker": worker, "asleep": asleep})], durable=False)
@@ -173,9 +176,8 @@ class PostgresDatabase:
             answers = add(lambda query, params: self.send([(query, params)])[0], ordered, now)
         return _in_order(jobs, ordered, answers)
 
-    def _insert_many(self, chunks: Iterable[list[NewJob]], now: Micros | None) -> list[Inserted]:
-        self.open()
-        with self._pool.session(self._queries) as session, session.transaction():
+    def _insert_many(self, session: Session, chunks: Iterable[list[NewJob]], now: Micros | None) -> list[Inserted]:
+        with session.transaction():
             present = session.run("clock", {"now": now})[0][0]
             answers: list[Inserted] = []
             for chunk in chunks:
@@ -188,9 +190,10 @@ class PostgresDatabase:
             session.run("ring", {})
             return answers
 
-    def _again(self, do: Callable[[Session], T]) -> T:
+    def _again(self, do: Callable[[Session], T], tries: int = _TRIES) -> T:
         """Run a transaction, anew where Postgres ended it to resolve a deadlock; it has changed nothing then."""
-        for left in reversed(range(_TRIES)):
+        self.open()
+        for left in reversed(range(tries)):
             try:
                 with self._pool.session(self._queries) as session:
                     return do(session)

@@ -72,7 +72,7 @@ where id = any(array(
     limit :limit
 ))
 and (select case when :durable then '' else set_config('synchronous_commit', 'off', true) end) is not null
-returning id, task, queue, args, claim, excused, max_attempts, priority, due, key
+returning id, task, queue, args, claim, excused, max_attempts, priority, due, key, looks
 
 -- name: succeed
 -- Move jobs that succeeded to the history, where the attempt still counts: [claim, took, result] by id.
@@ -120,13 +120,14 @@ returning id
 
 -- name: put_back
 -- Let jobs wait for another attempt and remember this one, where it still counts:
--- [claim, took, wait, reason, outcome, type, message, trace, excuse] by id. A job that was asked to be cancelled is cancelled.
+-- [claim, took, wait, reason, outcome, type, message, trace, excuse, looks] by id. A job that was asked to be cancelled is cancelled.
 with back as (
     update rota_jobs
     set state = case when ((:ends -> (id::text)) ->> 2)::bigint > 0 then 'scheduled' else 'queued' end,
         due = :now + ((:ends -> (id::text)) ->> 2)::bigint,
         reason = (:ends -> (id::text)) ->> 3,
         excused = excused + ((:ends -> (id::text)) ->> 8)::integer,
+        looks = ((:ends -> (id::text)) ->> 9)::integer,
         worker = null,
         claimed_at = null
     where id in :ids and worker = :worker and claim = ((:ends -> (id::text)) ->> 0)::integer and not cancelling

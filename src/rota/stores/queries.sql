@@ -219,7 +219,7 @@ update rota_jobs set cancelling = true where id in :ids
 -- name: retry_waiting
 -- Let these waiting jobs run now, with all their attempts before them. One that was due keeps its place.
 update rota_jobs
-set state = 'queued', excused = claim, due = case when state = 'queued' and due < :now then due else :now end
+set state = 'queued', excused = claim, looks = 0, due = case when state = 'queued' and due < :now then due else :now end
 where id in :ids
 
 -- name: delete_waiting

@@ -83,12 +83,12 @@ def end_calls(worker: str, ends: Sequence[Ended], now: Micros | None) -> list[Ca
             case Succeeded() | Failed() | Cancelled():
                 drop[end.id] = (end.claim,)
             case Again(failure, wait):
-                back[end.id] = (end.claim, end.took, wait, _storable(failure.reason), "again", *_parts(failure), 0)
+                back[end.id] = (end.claim, end.took, wait, _storable(failure.reason), "again", *_parts(failure), 0, 0)
             case Snoozed(wait):
-                back[end.id] = (end.claim, end.took, wait, None, "snoozed", None, None, None, 1)
-            case Released(reason, wait):
+                back[end.id] = (end.claim, end.took, wait, None, "snoozed", None, None, None, 1, 0)
+            case Released(reason, wait, looks):
                 said = _storable(reason)
-                back[end.id] = (end.claim, end.took, wait, said, "released", None, said, None, 1)
+                back[end.id] = (end.claim, end.took, wait, said, "released", None, said, None, 1, looks)
             case never:
                 assert_never(never)
     written = (("succeed", succeed), ("fail", fail), ("drop", drop), ("put_back", back))

@@ -27,7 +27,7 @@ limit 1
 -- Take the first queued jobs of these queues for a known worker. Heavy arguments are left out, to be fetched by `heavy`.
 select json_group_array(json_array(
            id, task, queue, case when length(args) < 65536 then args end, claim + 1, excused, max_attempts, priority, due,
-           case when key_waiting then null else key end
+           case when key_waiting then null else key end, looks
        )) as packed
 from rota_jobs
 where rowid in (
@@ -125,7 +125,7 @@ where rowid in (
 
 -- name: put_back
 -- Let jobs wait for another attempt and remember this one, where it still counts:
--- [claim, took, wait, reason, outcome, type, message, trace, excuse] by id. A job that was asked to be cancelled is cancelled.
+-- [claim, took, wait, reason, outcome, type, message, trace, excuse, looks] by id. A job that was asked to be cancelled is cancelled.
 select json_group_array(json_array(j.id)) as packed
 from json_each(:ends) as e cross join rota_jobs as j
 where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
@@ -149,10 +149,10 @@ where rowid in (
 );
 update rota_jobs
 set state = case when back.wait > 0 then 'scheduled' else 'queued' end, due = :now + back.wait, reason = back.reason,
-    excused = excused + back.excuse, worker = null, claimed_at = null
+    excused = excused + back.excuse, looks = back.looks, worker = null, claimed_at = null
 from (
     select key as id, json_extract(value, '$[0]') as claim, json_extract(value, '$[2]') as wait,
-           json_extract(value, '$[3]') as reason, json_extract(value, '$[8]') as excuse
+           json_extract(value, '$[3]') as reason, json_extract(value, '$[8]') as excuse, json_extract(value, '$[9]') as looks
     from json_each(:ends)
 ) as back
 where rota_jobs.id = back.id and worker = :worker and rota_jobs.claim = back.claim

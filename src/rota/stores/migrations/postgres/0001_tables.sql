@@ -15,6 +15,7 @@ create table rota_jobs (
     created_at bigint not null,
     claim integer not null default 0,
     excused integer not null default 0,
+    looks integer not null default 0,
     worker text,
     claimed_at bigint,
     cancelling boolean not null default false,

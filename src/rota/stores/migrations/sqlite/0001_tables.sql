@@ -13,6 +13,7 @@ create table rota_jobs (
     created_at integer not null,
     claim integer not null default 0,
     excused integer not null default 0,
+    looks integer not null default 0,
     worker text,
     claimed_at integer,
     cancelling integer not null default 0,
