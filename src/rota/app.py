@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import os
 import threading
-import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ParamSpec, TypeVar, overload
 
-import msgspec
-
 from rota import operate
-from rota.clock import Clock, Micros, machine_now, moment, span
+from rota.clock import Clock, Micros, moment, span
 from rota.codec.wire import brief
-from rota.door import Door
-from rota.errors import ArgumentsError, ConfigError, JobNotFound, NotSupported, ResultError
+from rota.desk import StoreDesk, beside
+from rota.errors import ConfigError, JobNotFound
 from rota.events import Event
 from rota.forks import in_child
 from rota.handle import Job, not_found
-from rota.ids import is_id
-from rota.model import AttemptRow, Changed, JobRow, Move, NewJob, State, TaskRow, WorkerRow
+from rota.model import Changed, Move, State, TaskRow, WorkerRow
 from rota.operate import Stats, Where
 from rota.options import Options, check_attempts, check_flag, check_name, check_priority, check_queues
 from rota.rules.health import Problem
@@ -31,9 +27,6 @@ from rota.task import NamedTask, Task, TaskDecorator, check_function, name_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
-T = TypeVar("T")
-_DEFAULTS_AGE = 60.0
-"""Seconds that a task's defaults read from the store are believed."""
 
 
 class Rota:
@@ -87,9 +80,7 @@ class Rota:
         self._store: Store | None = None
         self._unlock()
         in_child(self._unlock)
-        self._door = Door(lambda jobs: self.store.insert(jobs, self.now()))
-        self._inserting = threading.local()
-        self._declared: dict[str, tuple[float, Options]] = {}
+        self._desk = StoreDesk(self)
 
     # -- tasks ----------------------------------------------------------------------------------
 
@@ -155,7 +146,7 @@ class Rota:
             check_function(function)
             called = check_name("task", name_of(function) if name is None else name)
             task: Task[..., Any, Any] = Task(
-                self,
+                self._desk,
                 function,
                 called,
                 options,
@@ -175,7 +166,7 @@ class Rota:
 
         What its declaration says of queue, priority and attempts is used where a worker has told the store of it.
         """
-        return NamedTask(self, name)
+        return NamedTask(self._desk, name)
 
     def send(self, name: str, /, *args: Any, **kwargs: Any) -> Job[Any]:
         """Enqueue a task by its name: short for `app.named(name).enqueue(…)`."""
@@ -194,7 +185,7 @@ class Rota:
         )
 
     async def adeclare(self) -> None:
-        await self.in_thread(self.declare)
+        await self._desk.in_thread(self.declare)
 
     def _register(self, task: Task[..., Any, Any]) -> None:
         if task.name in self.tasks:
@@ -207,47 +198,6 @@ class Rota:
 
             check_isolated(task)
         self.tasks[task.name] = task
-
-    # -- taking jobs in (what tasks ask of the app) ---------------------------------------------
-
-    def take(self, jobs: Iterable[NewJob]) -> list[Job[Any]]:
-        if self.eager:
-            return [self._eagerly(new) for new in list(jobs)]  # all or none: no body runs before the last call is known to fit
-        self._refuse_inside_of_insert()
-        self._inserting.here = True
-        try:
-            return [Job(self, put.id, existed=put.existed) for put in self.store.insert(jobs, self.now())]
-        finally:
-            self._inserting.here = False
-
-    async def atake(self, jobs: Sequence[NewJob]) -> list[Job[Any]]:
-        if self.eager:
-            return await _beside(lambda: self.take(jobs))
-        return [Job(self, put.id, existed=put.existed) for put in await self._door.insert(jobs)]
-
-    def defaults(self, name: str) -> Options:
-        """What jobs of a task start with: as declared here, else as a worker told the store, else Rota's defaults."""
-        if name in self.tasks:
-            return self.tasks[name].options
-        if self.eager:
-            return Options()
-        read_at, options = self._declared.get(name, (-_DEFAULTS_AGE, Options()))
-        if time.monotonic() - read_at >= _DEFAULTS_AGE:
-            row = self.store.declared(name)
-            options = (
-                Options() if row is None else Options(queue=row.queue, priority=row.priority, max_attempts=row.max_attempts)
-            )
-            if row is not None:
-                self._declared[name] = (time.monotonic(), options)
-        return options
-
-    def _eagerly(self, new: NewJob) -> Job[Any]:
-        from rota.eager import run_eagerly
-
-        if new.task not in self.tasks:
-            raise ConfigError(f"eager mode runs jobs in this process, and no task here is named {new.task}: import its module")
-        now = self.now()
-        return run_eagerly(self, new, self.tasks[new.task], machine_now() if now is None else now)
 
     # -- working jobs right here ----------------------------------------------------------------
 
@@ -262,7 +212,7 @@ class Rota:
         return inline.run_one(self.store, self.tasks, check_queues(queues), self.settings.kept, self._at(now))
 
     async def arun_one(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> Event | None:
-        return await _beside(lambda: self.run_one(queues, now))
+        return await beside(lambda: self.run_one(queues, now))
 
     def drain(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> list[Event]:
         """Run every due job of these queues in the caller, one after the other, and say what happened to each."""
@@ -271,7 +221,7 @@ class Rota:
         return inline.drain(self.store, self.tasks, check_queues(queues), self.settings.kept, self._at(now))
 
     async def adrain(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> list[Event]:
-        return await _beside(lambda: self.drain(queues, now))
+        return await beside(lambda: self.drain(queues, now))
 
     # -- looking --------------------------------------------------------------------------------
 
@@ -279,13 +229,13 @@ class Rota:
         """The job with this id. Raises `JobNotFound`."""
         if self.eager:
             raise JobNotFound(f"no job {brief(id)}: eager mode keeps none; use the one that enqueue answered")
-        rows = self.rows([id])
+        rows = self._desk.rows([id])
         if not rows:
             raise not_found(id)
-        return Job(self, id, rows[0])
+        return Job(self._desk, id, rows[0])
 
     async def aget(self, id: str) -> Job[Any]:
-        return await self.in_thread(lambda: self.get(id))
+        return await self._desk.in_thread(lambda: self.get(id))
 
     def jobs(
         self,
@@ -302,7 +252,7 @@ class Rota:
         Raises `ConfigError` for a status that does not exist, and for a queue that has no job and that nobody serves.
         """
         rows = operate.find(self.store, operate.where(status, queue, task, key), limit, before, self._queues())
-        return [Job(self, row.id, row) for row in rows]
+        return [Job(self._desk, row.id, row) for row in rows]
 
     async def ajobs(
         self,
@@ -314,7 +264,7 @@ class Rota:
         limit: int = 50,
         before: str | None = None,
     ) -> list[Job[Any]]:
-        return await self.in_thread(
+        return await self._desk.in_thread(
             lambda: self.jobs(status=status, queue=queue, task=task, key=key, limit=limit, before=before)
         )
 
@@ -323,44 +273,51 @@ class Rota:
         return operate.stats(self.store, self.now())
 
     async def astats(self) -> Stats:
-        return await self.in_thread(self.stats)
+        return await self._desk.in_thread(self.stats)
 
     def check(self, max_wait: float | timedelta | None = None) -> list[Problem]:
         """What is wrong: leases that ran out, jobs that no live worker knows or serves, and due jobs that wait too long."""
         return operate.check(self.store, None if max_wait is None else span(max_wait, "max_wait"), self.now())
 
     async def acheck(self, max_wait: float | timedelta | None = None) -> list[Problem]:
-        return await self.in_thread(lambda: self.check(max_wait))
+        return await self._desk.in_thread(lambda: self.check(max_wait))
 
     def workers(self) -> list[WorkerRow]:
         """The workers that the store knows, oldest first."""
         return self.store.workers()
 
     async def aworkers(self) -> list[WorkerRow]:
-        return await self.in_thread(self.workers)
+        return await self._desk.in_thread(self.workers)
 
     # -- changing -------------------------------------------------------------------------------
 
     def cancel(self, id: str) -> State:
         """Cancel one job and answer where that left it; see `Job.cancel`."""
-        return Job[Any](self, id).cancel()
+        return Job[Any](self._desk, id).cancel()
 
     async def acancel(self, id: str) -> State:
-        return await self.in_thread(lambda: self.cancel(id))
+        return await self._desk.in_thread(lambda: self.cancel(id))
 
     def retry(self, id: str) -> Job[Any]:
         """Queue one job to run now, with all of its attempts before it; see `Job.retry`."""
-        return Job[Any](self, id).retry()
+        return Job[Any](self._desk, id).retry()
 
     async def aretry(self, id: str) -> Job[Any]:
-        return await self.in_thread(lambda: self.retry(id))
+        return await self._desk.in_thread(lambda: self.retry(id))
 
     def delete(self, id: str) -> None:
         """Remove one job from the store; see `Job.delete`."""
-        Job[Any](self, id).delete()
+        Job[Any](self._desk, id).delete()
 
     async def adelete(self, id: str) -> None:
-        await self.in_thread(lambda: self.delete(id))
+        await self._desk.in_thread(lambda: self.delete(id))
+
+    def change(self, move: Move, ids: Sequence[str]) -> list[Changed]:
+        """Cancel, retry or delete these jobs in one transaction and say what became of each, in the order asked."""
+        return self._desk.change(move, ids)
+
+    async def achange(self, move: Move, ids: Sequence[str]) -> list[Changed]:
+        return await self._desk.in_thread(lambda: self.change(move, ids))
 
     def change_all(self, move: Move, where: Where, tell: Callable[[int], object] = operate.untold) -> list[Changed]:
         """Cancel, retry or delete every job that `where` (of `rota.operate.where`) names, in steps of 500.
@@ -370,7 +327,7 @@ class Rota:
         return operate.change_all(self.store, move, where, self.settings.kept, self.now(), tell, self._queues())
 
     async def achange_all(self, move: Move, where: Where, tell: Callable[[int], object] = operate.untold) -> list[Changed]:
-        return await self.in_thread(lambda: self.change_all(move, where, tell))
+        return await self._desk.in_thread(lambda: self.change_all(move, where, tell))
 
     def purge(self, **keep: float | timedelta | None) -> dict[State, int]:
         """Delete finished jobs whose time in the history ended, and answer how many of each state.
@@ -380,39 +337,14 @@ class Rota:
         return operate.purge(self.store, ages(keep) if keep else self.settings.ages, self.now())
 
     async def apurge(self, **keep: float | timedelta | None) -> dict[State, int]:
-        return await self.in_thread(lambda: self.purge(**keep))
+        return await self._desk.in_thread(lambda: self.purge(**keep))
 
     def purgeable(self, **keep: float | timedelta | None) -> dict[State, int]:
         """How many finished jobs of each state `purge` would delete now."""
         return self.store.prunable(ages(keep) if keep else self.settings.ages, self.now())
 
     async def apurgeable(self, **keep: float | timedelta | None) -> dict[State, int]:
-        return await self.in_thread(lambda: self.purgeable(**keep))
-
-    # -- what handles ask -----------------------------------------------------------------------
-
-    def rows(self, ids: Sequence[str]) -> list[JobRow]:
-        known = [id for id in ids if is_id(id)]
-        return self.store.get(known) if known else []
-
-    def attempts_of(self, id: str) -> list[AttemptRow]:
-        return self.store.attempts(id) if is_id(id) else []
-
-    def change(self, move: Move, ids: Sequence[str]) -> list[Changed]:
-        if self.eager:
-            raise NotSupported("eager mode keeps no jobs: there is nothing to change")
-        self._refuse_inside_of_insert()
-        return operate.change(self.store, move, ids, self.settings.kept, self.now())
-
-    def read_result(self, task: str, text: str) -> Any:
-        """A stored result as its task declares it; as plain JSON values where the task's code is not here."""
-        try:
-            return self.tasks[task].signature.decode_result(text) if task in self.tasks else msgspec.json.decode(text)
-        except (ArgumentsError, msgspec.DecodeError) as error:
-            raise ResultError(f"the result of {task} cannot be read: {error}") from error
-
-    async def in_thread(self, call: Callable[[], T]) -> T:
-        return await self._door.run(call)
+        return await self._desk.in_thread(lambda: self.purgeable(**keep))
 
     # -- the store ------------------------------------------------------------------------------
 
@@ -437,12 +369,6 @@ class Rota:
         """The moment that the app's clock tells, or `None` for the store's own."""
         return None if self.clock is None else moment(self.clock(), "clock")
 
-    def _refuse_inside_of_insert(self) -> None:
-        if getattr(self._inserting, "here", False):
-            raise NotSupported(
-                "the generator given to enqueue_many changes jobs itself, inside the transaction that it feeds: pass a list"
-            )
-
     def _queues(self) -> set[str]:
         """The queues that tasks declared here name."""
         return {task.options.queue for task in self.tasks.values()}
@@ -455,14 +381,14 @@ class Rota:
 
     def close(self) -> None:
         """Give back connections and threads. The app may be used again afterwards."""
-        self._door.close()
+        self._desk.door.close()
         with self._opening:
             if self._store is not None:
                 self._store.close()
                 self._store = None
 
     async def aclose(self) -> None:
-        await _beside(self.close)
+        await beside(self.close)
 
     def __enter__(self) -> Rota:
         return self
@@ -481,10 +407,3 @@ def _url(url: str | None) -> str:
     if url is not None and not isinstance(url, str):
         raise ConfigError(f"url={url!r}: pass text, for example 'sqlite:///jobs.db'")
     return url if url is not None else os.environ.get("ROTA_URL") or "sqlite:///rota.db"
-
-
-async def _beside(call: Callable[[], T]) -> T:
-    """Run what may take long, a body for example, in a thread of the loop's own: the door's few are for the store."""
-    import asyncio
-
-    return await asyncio.to_thread(call)

@@ -226,13 +226,13 @@ def test_an_error_of_a_call_reaches_its_caller(door: Door) -> None:
 
 def test_many_callers_share_few_transactions_on_every_store(app: Rota) -> None:
     groups: list[int] = []
-    insert = app._door._insert
+    insert = app._desk.door._insert
 
     def counted(given: Sequence[NewJob]) -> list[Inserted]:
         groups.append(len(given))
         return insert(given)
 
-    app._door._insert = counted
+    app._desk.door._insert = counted
 
     async def caller() -> set[str]:
         return {(await app.asend("t")).id for _ in range(10)}

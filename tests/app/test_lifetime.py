@@ -86,7 +86,7 @@ async def use(number):
     await app.aget(job.id)
 
 asyncio.run(use(0))
-app._door._lock.acquire()  # as if another thread were at it just now
+app._desk.door._lock.acquire()  # as if another thread were at it just now
 app._opening.acquire()
 child = os.fork()
 if not child:
@@ -100,7 +100,7 @@ if not child:
     except BaseException as error:
         print(repr(error), flush=True)
         os._exit(1)
-app._door._lock.release()
+app._desk.door._lock.release()
 app._opening.release()
 assert os.waitpid(child, 0)[1] == 0
 asyncio.run(use(4))

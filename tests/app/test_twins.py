@@ -8,8 +8,6 @@ from collections.abc import Iterator
 import pytest
 
 from rota import BoundTask, Job, NamedTask, Rota, Task
-from rota.handle import Host
-from rota.task import Desk
 
 TOUCHES_NOTHING = {
     Rota: {"task", "named", "now"},
@@ -20,13 +18,10 @@ TOUCHES_NOTHING = {
 }
 """Public methods that ask nothing of the store."""
 
-INSIDE = {name for protocol in (Desk, Host) for name in vars(protocol) if not name.startswith("_")}
-"""What tasks and jobs ask of the app they came from; not for users."""
-
 
 def methods(kind: type) -> Iterator[str]:
     for name, _ in inspect.getmembers(kind, inspect.isfunction):
-        if not name.startswith("_") and not (kind is Rota and name in INSIDE):
+        if not name.startswith("_"):
             yield name
 
 

@@ -1,0 +1,135 @@
+"""The app's desk: where tasks hand in their jobs, and where jobs from outside ask for theirs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from rota import operate
+from rota.clock import Micros, machine_now
+from rota.door import Door
+from rota.errors import ArgumentsError, ConfigError, NotSupported, ResultError
+from rota.handle import Job
+from rota.ids import is_id
+from rota.model import AttemptRow, Changed, JobRow, Move, NewJob
+from rota.options import Options
+from rota.settings import Settings
+from rota.stores.base import Store
+from rota.task import Task
+
+T = TypeVar("T")
+_DEFAULTS_AGE = 60.0
+"""Seconds that a task's defaults read from the store are believed."""
+
+
+class Owner(Protocol):
+    """What the desk asks of its app."""
+
+    @property
+    def store(self) -> Store: ...
+    @property
+    def tasks(self) -> Mapping[str, Task[..., Any, Any]]: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def max_payload(self) -> int: ...
+    @property
+    def eager(self) -> bool: ...
+    def now(self) -> Micros | None: ...
+
+
+class StoreDesk:
+    """Takes jobs into the store, one by one, many at once, and from coroutines; in eager mode it runs them instead."""
+
+    def __init__(self, app: Owner) -> None:
+        self._app = app
+        self.max_payload = app.max_payload
+        self.door = Door(lambda jobs: app.store.insert(jobs, app.now()))
+        self._inserting = threading.local()
+        self._declared: dict[str, tuple[float, Options]] = {}
+
+    # -- for tasks ------------------------------------------------------------------------------
+
+    def take(self, jobs: Iterable[NewJob]) -> list[Job[Any]]:
+        if self._app.eager:
+            return [self._eagerly(new) for new in list(jobs)]  # all or none: no body runs before the last call is known to fit
+        self._refuse_inside_of_insert()
+        self._inserting.here = True
+        try:
+            return [Job(self, put.id, existed=put.existed) for put in self._app.store.insert(jobs, self._app.now())]
+        finally:
+            self._inserting.here = False
+
+    async def atake(self, jobs: Sequence[NewJob]) -> list[Job[Any]]:
+        if self._app.eager:
+            return await beside(lambda: self.take(jobs))
+        return [Job(self, put.id, existed=put.existed) for put in await self.door.insert(jobs)]
+
+    def defaults(self, name: str) -> Options:
+        """What jobs of a task start with: as declared here, else as a worker told the store, else Rota's defaults."""
+        if name in self._app.tasks:
+            return self._app.tasks[name].options
+        if self._app.eager:
+            return Options()
+        read_at, options = self._declared.get(name, (-_DEFAULTS_AGE, Options()))
+        if time.monotonic() - read_at >= _DEFAULTS_AGE:
+            row = self._app.store.declared(name)
+            if row is None:
+                return Options()
+            options = Options(queue=row.queue, priority=row.priority, max_attempts=row.max_attempts)
+            self._declared[name] = (time.monotonic(), options)
+        return options
+
+    async def in_thread(self, call: Callable[[], T]) -> T:
+        return await self.door.run(call)
+
+    # -- for jobs -------------------------------------------------------------------------------
+
+    def rows(self, ids: Sequence[str]) -> list[JobRow]:
+        known = [id for id in ids if is_id(id)]
+        return self._app.store.get(known) if known else []
+
+    def attempts_of(self, id: str) -> list[AttemptRow]:
+        return self._app.store.attempts(id) if is_id(id) else []
+
+    def change(self, move: Move, ids: Sequence[str]) -> list[Changed]:
+        if self._app.eager:
+            raise NotSupported("eager mode keeps no jobs: there is nothing to change")
+        self._refuse_inside_of_insert()
+        return operate.change(self._app.store, move, ids, self._app.settings.kept, self._app.now())
+
+    def read_result(self, task: str, text: str) -> Any:
+        """A stored result as its task declares it; as plain JSON values where the task's code is not here."""
+        known = self._app.tasks.get(task)
+        try:
+            return msgspec.json.decode(text) if known is None else known.signature.decode_result(text)
+        except (ArgumentsError, msgspec.DecodeError) as error:
+            raise ResultError(f"the result of {task} cannot be read: {error}") from error
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _eagerly(self, new: NewJob) -> Job[Any]:
+        from rota.eager import run_eagerly
+
+        task = self._app.tasks.get(new.task)
+        if task is None:
+            raise ConfigError(f"eager mode runs jobs in this process, and no task here is named {new.task}: import its module")
+        now = self._app.now()
+        return run_eagerly(self, new, task, machine_now() if now is None else now)
+
+    def _refuse_inside_of_insert(self) -> None:
+        if getattr(self._inserting, "here", False):
+            raise NotSupported(
+                "the generator given to enqueue_many changes jobs itself, inside the transaction that it feeds: pass a list"
+            )
+
+
+async def beside(call: Callable[[], T]) -> T:
+    """Run what may take long, a body for example, in a thread of the loop's own: the door's few are for the store."""
+    import asyncio
+
+    return await asyncio.to_thread(call)
