@@ -31,7 +31,8 @@ class Lines:
     def show(self, scene: Scene) -> None:
         for told in scene.told:
             if told["level"] in ("warning", "error", "critical"):
-                click.echo(f"{scene.passed:5.1f} s  {told['worker']}: {told['message']}")
+                because = f" ({told['trace'].splitlines()[-1]})" if told.get("trace") else ""
+                click.echo(f"{scene.passed:5.1f} s  {told['worker']}: {told['message']}{because}")
         for place in scene.changed:
             did = f"worker {place.name} {place.how}" if place.died_at is not None else f"worker {place.name} was started again"
             click.echo(f"{scene.passed:5.1f} s  {did}")
