@@ -14,7 +14,7 @@ BATCH: Mapping[str, object] = {"worker": "w", "ids": IDS, "ends": ENDS, "now": N
 
 HOT: Mapping[str, Mapping[str, object]] = {
     "insert": {"jobs": f'[["{IDS[0]}","t","q","[]",0,null,0,5,"k",false]]', "always": False, "now": None},
-    "claim": {"worker": "w", "queues": ["q1", "q2", "q3"], "limit": 100, "now": None},
+    "claim": {"worker": "w", "queues": ["q1", "q2", "q3"], "limit": 100, "durable": True, "now": None},
     "succeed": BATCH,
     "fail": BATCH,
     "drop": BATCH,

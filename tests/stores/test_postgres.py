@@ -359,7 +359,6 @@ def test_batches_with_the_same_keys_in_other_orders_do_not_deadlock(store: Store
 
     orders = (keys, keys[::-1], keys[count // 2 :] + keys[: count // 2], keys)
     threads = [threading.Thread(target=insert, args=(order,)) for order in orders]
-    ]
     for thread in threads:
         thread.start()
     for thread in threads:
