@@ -114,7 +114,7 @@ def test_the_next_attempt_is_due_when_the_policy_says(clocked: Rota, clock: Cloc
 
 
 @pytest.mark.parametrize("store_url", ["memory"], indirect=True)
-@pytest.mark.parametrize("answer", ["soon", float("nan"), -5, object(), True], ids=repr)
+@pytest.mark.parametrize("answer", ["soon", float("nan"), -5, [], True], ids=repr)
 def test_a_retry_function_that_answers_nonsense_costs_no_attempt_and_is_told(clocked: Rota, clock: Clock, answer: Any) -> None:
     job = raising(clocked, VALUE, None, retry=lambda attempt, error: answer)
     clocked.run_one()
