@@ -25,6 +25,11 @@ _servers: list[PostgresServer] = []
 """The server of this process, once a test has asked for it."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests go first, so that none of them is what everything waits for at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """One server a process, so that workers of pytest-xdist do not disturb each other; it starts in half a second."""

@@ -163,8 +163,8 @@ class Store(Protocol):
         """Write what became of these attempts and, in the same round trip, claim for `ask`.
 
         Fenced by worker, id and claim: an attempt that was taken over changes nothing and is not among the counted; one that
-        comes after its lease counts while nobody took the job. Outcomes and claims are one transaction. A wait of zero queues
-        the job at once, else it is scheduled; a job that someone asked to cancel is cancelled instead. Durable on return.
+        comes after its lease counts while nobody took the job. Outcomes and claims are one transaction. Durable on return.
+        A wait of zero queues the job at once, else it is scheduled; one that someone asked to cancel is cancelled instead, and kept.
         """
         ...
 

@@ -291,7 +291,14 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.sent)
     @rule(which=picks, move=st.sampled_from((Move.CANCEL, Move.RETRY, Move.DELETE)))
     def change(self, which: list[int], move: Move) -> None:
-        ids = list(dict.fromkeys(job.id for job in _picked(self.sent, which)))
+        self._change(move, list(dict.fromkeys(job.id for job in _picked(self.sent, which))))
+
+    @precondition(lambda self: self._held())
+    @rule(which=picks)
+    def cancel_running(self, which: list[int]) -> None:
+        self._change(Move.CANCEL, list(dict.fromkeys(id for _, id, _ in _picked(self._held(), which))))
+
+    def _change(self, move: Move, ids: list[str]) -> None:
         before = {id: job.key for id, job in self.reference.jobs.items() if id in ids}
         keys = [key for key in before.values() if key is not None]
         if move is Move.RETRY and len(keys) != len(set(keys)):

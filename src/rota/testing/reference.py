@@ -185,7 +185,7 @@ class Reference:
                 self._put_back(job, "snoozed", wait, now, excused=True)
             case Released(wait=wait):
                 self._put_back(job, "released", wait, now, excused=True)
-        if not end.keep and job.state.final:
+        if not end.keep and isinstance(end.outcome, Succeeded | Failed | Cancelled):
             del self.jobs[job.id]
         return True
 

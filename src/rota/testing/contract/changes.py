@@ -132,6 +132,16 @@ class Changing:
         assert finish(store, worker, again, Succeeded('"second"'), now=NOW + 6)
         assert (row(store, job.id).result, row(store, job.id).finished_at) == ('"second"', NOW + 6)
 
+    @pytest.mark.parametrize("wait", [0, MINUTE], ids=["queued", "scheduled"])
+    def test_a_retry_of_a_job_that_waits_for_another_attempt_starts_them_afresh(self, store: Store, wait: int) -> None:
+        worker = join(store)
+        claimed = running(store, worker, max_attempts=2)
+        finish(store, worker, claimed, Again(BROKEN, wait))
+        assert change(store, Move.RETRY, claimed.id).after is State.QUEUED
+        assert row(store, claimed.id).attempt == 0
+        (again,) = claim(store, worker)
+        assert (again.claim, again.attempt, again.max_attempts) == (2, 1, 2)
+
     def test_a_retry_keeps_the_attempts_that_were_remembered(self, store: Store) -> None:
         worker = join(store)
         claimed = running(store, worker, max_attempts=1)

@@ -177,6 +177,23 @@ class Outcomes:
         assert not finish(store, worker, claimed, Succeeded())
         assert (row(store, claimed.id), store.attempts(claimed.id)) == (before, attempts)
 
+    def test_looks_for_an_unknown_task_are_counted_until_an_attempt_or_a_retry_by_hand(self, store: Store) -> None:
+        worker = join(store)
+        claimed = running(store, worker)
+        for looks in (1, 2):
+            finish(store, worker, claimed, Released("no such task", looks=looks))
+            (claimed,) = claim(store, worker)
+            assert claimed.looks == looks
+        finish(store, worker, claimed, Released("no such task", looks=3))
+        change(store, Move.RETRY, claimed.id)
+        (claimed,) = claim(store, worker)
+        assert claimed.looks == 0
+        finish(store, worker, claimed, Released("no such task", looks=1))
+        (claimed,) = claim(store, worker)
+        finish(store, worker, claimed, Again(BROKEN, 0))
+        (claimed,) = claim(store, worker)
+        assert claimed.looks == 0
+
     def test_a_claim_from_before_a_retry_by_hand_changes_nothing(self, store: Store) -> None:
         worker = join(store)
         first = running(store, worker)
@@ -211,7 +228,7 @@ class Outcomes:
         worker = join(store)
         claimed = running(store, worker)
         change(store, Move.CANCEL, claimed.id)
-        assert finish(store, worker, claimed, OUTCOMES[outcome])
+        assert finish(store, worker, claimed, OUTCOMES[outcome], keep=outcome in FINAL)
         assert state(store, claimed.id) == (outcome if outcome in FINAL else State.CANCELLED)
 
     # -- attempts -------------------------------------------------------------------------------
