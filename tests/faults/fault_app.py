@@ -42,15 +42,25 @@ async def anap(seconds: float) -> None:
 def until(path: str) -> None:
     """Run until there is a file at the path."""
     with noted(LEDGER):
-        while not os.path.exists(path):
+        while not os.access(path, os.F_OK):
             time.sleep(0.01)
+
+
+@app.task(name="auntil", retry=0)
+async def auntil(path: str) -> None:
+    note(LEDGER, "start")
+    try:
+        while not os.access(path, os.F_OK):  # noqa: ASYNC110  # other processes make the file
+            await asyncio.sleep(0.01)
+    finally:
+        note(LEDGER, "end")
 
 
 @app.task(name="grumble", retry=0)
 def grumble(path: str) -> None:
     """The first attempt ends in an error, and any other well, as soon as there is a file at the path."""
     with noted(LEDGER):
-        while not os.path.exists(path):
+        while not os.access(path, os.F_OK):
             time.sleep(0.01)
         if current_job().attempt == 1:
             raise ValueError("the late one")

@@ -1,4 +1,4 @@
-"""Run one worker, with a signal to itself at a chosen call of the store or without some of the system's signals."""
+"""Run a worker, perhaps without some of the system's signals; or a row of them, each ended by a SIGTERM at another moment."""
 
 from __future__ import annotations
 
@@ -49,16 +49,20 @@ def main() -> int:
     options = json.loads(sys.argv[1])
     for name in options.pop("without", []):
         delattr(signal, name)
-    at, after = options.pop("sigterm", (0, False))
+    calls, after = options.pop("sigterm", (0, False))
     logging.basicConfig(level=options.pop("level", "INFO"), format="%(asctime)s %(levelname)s %(message)s")
     from fault_app import app
 
     from rota.worker import Worker
 
-    worker = Worker(app, **options)
-    if at:
-        app._store = Signalling(app.store, at, after)  # type: ignore[assignment]
-    return worker.run()
+    if not calls:
+        return Worker(app, **options).run()
+    store = app.store
+    for at in range(1, calls + 1):
+        app._store = Signalling(store, at, after)  # type: ignore[assignment]
+        if status := Worker(app, **options).run():
+            return status
+    return 0
 
 
 if __name__ == "__main__":

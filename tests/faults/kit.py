@@ -37,6 +37,10 @@ class Program:
         return self._process.pid
 
     @property
+    def name(self) -> str:
+        return f"{self._log.stem} (process {self.pid})"
+
+    @property
     def log(self) -> str:
         return self._log.read_text(errors="replace")
 
@@ -85,6 +89,7 @@ class Fleet:
             if program.alive:
                 program.send(signal.SIGCONT)
                 program.kill()
+        print(self.logs())  # shown where a test fails
 
     def logs(self) -> str:
-        return "\n".join(program.log for program in self._programs)
+        return "\n".join(f"-- {program.name}\n{program.log}" for program in self._programs)

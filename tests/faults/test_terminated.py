@@ -29,39 +29,34 @@ def finish(app: Rota, fleet: Fleet, ids: list[str]) -> Program:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_signal_at_any_call_of_the_store_loses_nothing(app: Rota, fleet: Fleet, ledger: Path, after: bool) -> None:
-    jobs = app.named("nap").enqueue_many([(0.05,)] * 120)
-    calls = list(range(1, 17))
-    while calls:
-        together = [fleet.worker(sigterm=(calls.pop(0), after)) for _ in range(2)]
-        for worker in together:
-            assert worker.wait() == 0, worker.log
-            assert "Traceback" not in worker.log
+    jobs = app.named("nap").enqueue_many([(0.02,)] * 300)
+    row = fleet.worker(sigterm=(24, after))
+    assert row.wait() == 0, row.log
+    assert row.log.count("stopped") == 24
+    assert "Traceback" not in row.log
     assert app.workers() == []
     assert app.stats().states[State.RUNNING] == 0
     finish(app, fleet, [job.id for job in jobs])
     done = account(app, [job.id for job in jobs], ledger)
-    assert (done.states, done.repeated) == ({State.SUCCEEDED: 120}, {})
+    assert (done.states, done.repeated) == ({State.SUCCEEDED: 300}, {})
     assert {job.refresh().attempt for job in jobs} == {1}
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("task", ["until", "anap"])
-def test_four_deploys_during_one_job_use_up_no_attempt(
-    app: Rota, fleet: Fleet, ledger: Path, tmp_path: Path, task: str
-) -> None:
+def test_four_deploys_during_one_job_use_up_no_attempt(app: Rota, fleet: Fleet, ledger: Path, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    job = app.named(task).using(max_attempts=3).enqueue(str(go) if task == "until" else 120.0)
+    jobs = [app.named(task).using(max_attempts=3).enqueue(str(go)) for task in ("until", "auntil")]
     for deploy in range(1, 5):
         worker = fleet.worker(shutdown_timeout=0.1)
-        eventually(lambda deploy=deploy: starts(ledger) == deploy)
+        eventually(lambda deploy=deploy: starts(ledger) == 2 * deploy)
         worker.send(signal.SIGTERM)
         assert worker.wait() == 0, worker.log
-        row = job.refresh().row
-        assert (row.state, row.attempt, row.excused) == (State.QUEUED, 0, deploy)
-    if task == "until":
-        go.touch()
-        finish(app, fleet, [job.id])
-        assert (job.refresh().status, job.attempt) == (State.SUCCEEDED, 1)
+        for job in jobs:
+            row = job.refresh().row
+            assert (row.state, row.attempt, row.excused) == (State.QUEUED, 0, deploy)
+    go.touch()
+    finish(app, fleet, [job.id for job in jobs])
+    assert [(job.refresh().status, job.attempt) for job in jobs] == [(State.SUCCEEDED, 1)] * 2
 
 
 @pytest.mark.timeout(60)
