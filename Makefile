@@ -7,7 +7,7 @@ TYPED := tests/typed/correct.py
 
 # One test process for each processor, but at least two and at most four: each starts a server of its own.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, max(2, os.cpu_count() or 2)))')
-PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fast static bench clean

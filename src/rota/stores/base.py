@@ -164,7 +164,8 @@ class Store(Protocol):
 
         Fenced by worker, id and claim: an attempt that was taken over changes nothing and is not among the counted; one that
         comes after its lease counts while nobody took the job. Outcomes and claims are one transaction. Durable on return.
-        A wait of zero queues the job at once, else it is scheduled; one that someone asked to cancel is cancelled instead, and kept.
+        A wait of zero queues the job at once, else it is scheduled; one that someone asked to cancel is cancelled instead and
+        kept.
         """
         ...
 
