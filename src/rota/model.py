@@ -159,6 +159,8 @@ class Claimed(Struct, frozen=True, gc=False):
     priority: int = 0
     due: Micros = 0
     key: str | None = None
+    looks: int = 0
+    """How many times in a row it was handed back for want of its task."""
 
     @property
     def attempt(self) -> int:
@@ -209,6 +211,8 @@ class Released(Struct, frozen=True):
 
     reason: str
     wait: Micros = 0
+    looks: int = 0
+    """How many times in a row, this one included, it was handed back for want of its task."""
 
 
 class Cancelled(Struct, frozen=True):

@@ -71,10 +71,10 @@ def unknown(job: Claimed) -> Outcome:
     Another worker may know it, since a deployment may be half done.
     """
     reason = no_performer(job.task)
-    wait = look_again(job.excused)
+    wait = look_again(job.looks)
     if wait is None:
         return Failed(Failure("UnknownTask", reason))
-    return Released(reason, wait)
+    return Released(reason, wait, job.looks + 1)
 
 
 def no_performer(task: str) -> str:

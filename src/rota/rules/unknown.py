@@ -12,14 +12,14 @@ LOOKS = 12
 _LONGEST_WAIT = 900 * SECOND
 
 
-def look_again(excused: int) -> Micros | None:
-    """The wait before the next look, after `excused` claims that did not count; `None` when it was looked at often enough.
+def look_again(looks: int) -> Micros | None:
+    """The wait before the next look, after so many looks in a row; `None` when it was looked at often enough.
 
     One second, doubling up to a quarter of an hour: about three quarters of an hour in all.
 
     >>> look_again(0), look_again(11), look_again(12)
     (1000000, 900000000, None)
     """
-    if excused >= LOOKS:
+    if looks >= LOOKS:
         return None
-    return min(SECOND << max(0, excused), _LONGEST_WAIT)
+    return min(SECOND << looks, _LONGEST_WAIT)
