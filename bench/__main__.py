@@ -1,9 +1,17 @@
-"""`python -m bench`: measure, print the tables, and keep them in `bench/RESULTS.md`, the README and `.bench/`."""
+"""`python -m bench`: measure and print the tables.
+
+A whole run is kept in `bench/RESULTS.md` and in the README between its markers; the samples of every run are in `.bench/`.
+"""
 
 from __future__ import annotations
 
 import argparse
+import fcntl
+import signal
 import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bench import report
@@ -18,6 +26,25 @@ from bench.workers import Broken
 
 def main() -> None:
     options = parse()
+    # A stop ends workers and server too, as an interrupt does.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with alone():
+        compare(options)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Refuse to run beside another run: both would measure each other."""
+    WORK.mkdir(exist_ok=True)
+    with (WORK / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit("another run of the bench is at work here: wait for its end")
+        yield
+
+
+def compare(options: argparse.Namespace) -> None:
     contenders = available(chosen(options))
     stores = Stores()
     session = Session(stores, options.quick)
@@ -31,7 +58,7 @@ def main() -> None:
     print(page)
     stamp = facts["when"].replace(" ", "-").replace(":", "")
     (WORK / f"samples-{stamp}.json").write_text(report.raw(results, facts, session.troubles))
-    if options.write:
+    if whole(options):
         (Path(__file__).parent / "RESULTS.md").write_text(page)
         report.into_readme(results, facts)
 
@@ -44,13 +71,19 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--who", type=names_of(everyone), default=everyone, metavar="A,B", help="of " + ", ".join(everyone))
     parser.add_argument("--rounds", type=int, help="3, or 1 with --quick")
     parser.add_argument("--quick", action="store_true", help="fewer jobs and one round: a smoke test, not a result")
-    parser.add_argument("--no-write", dest="write", action="store_false", help="leave RESULTS.md and the README as they are")
+    parser.add_argument("--no-write", action="store_true", help="leave RESULTS.md and the README as they are")
     options = parser.parse_args()
     options.rounds = options.rounds or (1 if options.quick else 3)
     return options
 
 
-def names_of(known: tuple[str, ...]):
+def whole(options: argparse.Namespace) -> bool:
+    """Whether this run's tables may replace those that are kept: a part of them may not."""
+    complete = options.only == NAMES and options.store == "all" and len(chosen(options)) == len(CONTENDERS)
+    return complete and not options.quick and not options.no_write
+
+
+def names_of(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
     """An argument type: some of the known names, with commas between."""
 
     def some(text: str) -> tuple[str, ...]:
@@ -87,8 +120,8 @@ def measure(session: Session, contenders: list[Contender], options: argparse.Nam
         for step in MEASURES:
             if step.name not in options.only:
                 continue
-            turns = [contender for contender in contenders if contender.store == store and step.who(contender)]
             for number in range(min(options.rounds, step.rounds or options.rounds)):
+                turns = [c for c in contenders if c.store == store and number < c.rounds and step.who(c)]
                 for contender in turns if number % 2 == 0 else reversed(turns):
                     try:
                         step.act(session, contender)

@@ -78,10 +78,8 @@ def verdicts_table(verdicts: list[Verdict]) -> str:
     for verdict in verdicts:
         target = verdict.target
         bound = f"≥ {target.at_least:g}" if target.at_least is not None else f"≤ {target.at_most:g}"
-        value = "not measured" if verdict.value is None else f"{verdict.value:.3g}"
-        word = {True: "met", False: "**missed**", None: ""}[verdict.met]
-        rows.append([target.says, bound, value, word])
-    return table(["target", "bound", "seen", ""], rows)
+        rows.append([target.says, bound, f"{verdict.value:.3g}", "met" if verdict.met else "**missed**"])
+    return table(["target", "bound", "seen", ""], rows) if rows else ""
 
 
 def write_up(results: Results, facts: dict[str, str], troubles: list[str]) -> str:

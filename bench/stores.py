@@ -151,6 +151,8 @@ class Stores:
             if "bench.conf" not in conf.read_text():
                 with conf.open("a") as file:
                     file.write("\ninclude 'bench.conf'\n")
+            # Runs that were killed did not strike themselves off this list, and a server with users left is not stopped.
+            (server.pgdata / ".handle_pids.json").unlink(missing_ok=True)
             server.start()
             self._server = server
         return self._server

@@ -100,7 +100,7 @@ async def aall_at_once(send: Callable[[int], Awaitable[object]], n: int) -> None
 def pauses(n: int) -> list[float]:
     """Seconds between single jobs: random, so that no poll falls into step with them, and the same for every contender."""
     dice = random.Random(7)
-    return [dice.uniform(0.03, 0.12) for _ in range(n)]
+    return [dice.uniform(0.02, 0.08) for _ in range(n)]
 
 
 def worker_slots() -> memoryview:

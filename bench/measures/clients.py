@@ -23,7 +23,7 @@ def together(run: Run, command: str, jobs: int) -> float:
 
 
 def act(session: Session, contender: Contender) -> None:
-    jobs = session.size(500, 200)
+    jobs = session.size(1_000, 200)
     for command, figure in (("enqueue", "clients"), ("enqueue_silently", "clients silent")):
         with session.run(contender) as run:
             # A backlog of short sleeps: the worker never gets to rest, and leaves the processor to the clients.

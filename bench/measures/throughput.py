@@ -29,12 +29,12 @@ def figure(jobs: int, workers: int) -> str:
     return f"throughput {jobs} x{workers}"
 
 
-def _measure(jobs: int, workers: int, only_fast: bool = False, rounds: int | None = None) -> Measure:
+def _measure(jobs: int, workers: int, only_fast: bool = False) -> Measure:
     def act(session: Session, contender: Contender) -> None:
         with session.run(contender) as run:
             session.note(contender, figure(jobs, workers), drain(run, jobs, workers))
 
-    return Measure("throughput", act, lambda contender: not (only_fast and contender.slow), rounds)
+    return Measure("throughput", act, lambda contender: not (only_fast and contender.slow))
 
 
 def _heaps(session: Session, contender: Contender) -> None:
@@ -50,7 +50,7 @@ def _coroutines(session: Session, contender: Contender) -> None:
 
 MEASURES = (
     _measure(FEW, 1),
-    _measure(FEW, 2, rounds=3),
+    _measure(FEW, 2),
     _measure(MANY, 1, only_fast=True),
     _measure(MANY, 2, only_fast=True),
     Measure("throughput", _coroutines, is_rota),
