@@ -1,0 +1,24 @@
+"""Enqueue single jobs for so many seconds, and say which and how long the longest took; one job for no seconds at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+from rota import Rota
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        time.sleep(max(0.0, float(sys.argv[2]) - time.time()))
+    ids: list[str] = []
+    longest = 0.0
+    end = time.monotonic() + float(sys.argv[1])
+    with Rota(os.environ["FAULT_URL"]) as app:
+        while not ids or time.monotonic() < end:
+            before = time.monotonic()
+            ids.append(app.send("quick").id)
+            longest = max(longest, time.monotonic() - before)
+            time.sleep(0.005)
+    print(json.dumps({"ids": ids, "longest": longest}))
