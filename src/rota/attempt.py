@@ -84,6 +84,12 @@ class Run:
         if self.cancel is not None:
             self.cancel()
 
+    def lose(self) -> None:
+        """Stop it, for it is another worker's now."""
+        if not self.interrupted:
+            log.warning("the lease of job %s (%s) was lost while it ran: it is being stopped", self.job.id, self.job.task)
+            self.interrupt(LOST)
+
 
 def perform(run: Run) -> Outcome:
     """Run a plain function's body to its end in this thread. Raises nothing, whatever the body does."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from rota.clock import Micros, span
+from rota.clock import SECOND, Micros, span
 
 
 class Signal(Exception):
@@ -41,11 +41,13 @@ class Abandon(Signal):
 class Snooze(Signal):
     """Run the job again after `delay` seconds (or a `timedelta`); this attempt does not count.
 
+    A delay below a tenth of a second is one, so that a job that only snoozes does not keep a worker busy.
+
     >>> raise Snooze(60)
     Traceback (most recent call last):
     rota.signals.Snooze: snoozed for 60 s
     """
 
     def __init__(self, delay: float | timedelta) -> None:
-        self.wait: Micros = span(delay, "delay")
-        super().__init__(f"snoozed for {self.wait / 1_000_000:g} s")
+        self.wait: Micros = max(span(delay, "delay"), SECOND // 10)
+        super().__init__(f"snoozed for {self.wait / SECOND:g} s")

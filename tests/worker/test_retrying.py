@@ -66,7 +66,7 @@ def test_a_snooze_uses_no_attempt(app: Rota) -> None:
     def sleepy() -> int:
         naps.append(1)
         if len(naps) < 4:
-            raise Snooze(0)
+            raise Snooze(0.1)
         return len(naps)
 
     with working(app):

@@ -34,7 +34,7 @@ class Pace:
         return Pace(self.slots, rate, min(self.slots + ahead, max(self.target, self.slots) * 2))
 
     def room(self, in_hand: int) -> int:
-        """How many jobs to claim now: none until half of the target is used up or a slot is free, since small claims cost most."""
+        """How many jobs to claim now: none until half of the target is used up or a slot is free, since small claims cost."""
         target = max(self.target, self.slots)
         if in_hand >= self.slots and in_hand > target // 2:
             return 0

@@ -85,7 +85,9 @@ class PostgresDatabase:
         self._pool.close()
 
     def twin(self) -> PostgresDatabase:
-        return PostgresDatabase(self.url, self._queries, self._pool.twin())
+        twin = PostgresDatabase(self.url, self._queries, self._pool.twin())
+        twin._opened_in = self._opened_in  # the tables were looked at already
+        return twin
 
     def migrate(self) -> list[str]:
         ran = [] if self._fits() else self._migrate()

@@ -15,7 +15,7 @@ from rota.app import Rota
 from rota.attempt import LOST, SHUTDOWN, TIMED_OUT, Run, conclude, timed_out
 from rota.errors import StoreUnavailable
 from rota.inline import keeps
-from rota.model import Ask, Claimed, Ended, Failed, Failure, Outcome, Released, State, Succeeded
+from rota.model import Ask, Claimed, Ended, Failed, Failure, Outcome, Released, Report, State, Succeeded
 from rota.rules.decide import unknown
 from rota.rules.pace import STALE_SECONDS, Pace
 from rota.stores.base import Store
@@ -265,10 +265,16 @@ class Ledger:
         )
 
     def _reconcile(self) -> None:
-        """After a lost reply: hand back what the store thinks is in hand here and is not."""
-        held = [run.job.id for run in self._crew.held()]
-        held += [run.job.id for handed in self._pending.values() for run, _ in handed]
-        self._store.reconcile(self._identity.id, held, self._app.now())
+        """After a lost reply: hand back what the store thinks is in hand here and is not, and drop what it knows nothing of."""
+        worker = self._identity.id
+        runs = [run for run in self._crew.held() if run.worker == worker]
+        ended = [run for run, _ in self._pending.get(worker, ())]
+        self._store.reconcile(worker, [run.job.id for run in (*runs, *ended)], self._app.now())
+        # A server that crashed may have forgotten its last claims; another worker has those jobs now, or will.
+        lost = self._store.beat(worker, [Report(run.job.id, run.job.claim) for run in runs], self._app.now()).lost
+        for run in runs:
+            if run.job.id in lost:
+                run.lose()
         self._uncertain = False
         self._lookout.ring()
 

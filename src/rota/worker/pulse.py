@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from rota import events
 from rota.app import Rota
-from rota.attempt import CANCELLED, LOST, Run
+from rota.attempt import CANCELLED, Run
 from rota.clock import SECOND
 from rota.errors import StoreUnavailable
 from rota.model import Pulse as Answer
@@ -90,7 +90,7 @@ class Pulse:
                 run.progress = None
         for run in hands:
             if run.worker != worker:  # claimed under a former id, and taken in hand after that one was lost
-                self._lose(run)
+                run.lose()
         if answer.alive:
             self._obey(ours, answer)
         else:
@@ -102,7 +102,7 @@ class Pulse:
             if run not in self._crew.in_hand:
                 continue
             if run.job.id in answer.lost:
-                self._lose(run)
+                run.lose()
             elif run.job.id in answer.cancelled and not run.interrupted:
                 run.interrupt(CANCELLED)
 
@@ -114,13 +114,8 @@ class Pulse:
         log.warning("this worker's lease was lost (it was held up for longer than that): it goes on as a new one")
         for run in list(self._crew.in_hand):
             if run.worker == worker:
-                self._lose(run)
+                run.lose()
         self._rung()
-
-    def _lose(self, run: Run) -> None:
-        if not run.interrupted:
-            log.warning("the lease of job %s (%s) was lost while it ran: it is being stopped", run.job.id, run.job.task)
-            run.interrupt(LOST)
 
     def _reap(self, now: float) -> None:
         """Take back what lost workers held, and look again when the next lease runs out."""

@@ -79,7 +79,6 @@ class Worker:
         self._threads = Threads(self._crew, self._start)
         self._coroutines: Coroutines | None = None  # made at the first coroutine, so that others do not pay for asyncio
         self._making_loop = threading.Lock()
-        self._stores: list[Store] = []
         self._ledger: Ledger | None = None
         self._stopping = threading.Event()
         self._handback_in: float | None = None
@@ -149,20 +148,17 @@ class Worker:
         except BaseException as error:  # noqa: BLE001  # `run` raises it in the main thread
             log.critical("the worker ends: %s", error)
             self._error = error
-        finally:
-            self._close_stores()
 
     def _work(self) -> None:
-        store = self._connected()
-        if store is None:
+        connected = self._connected()
+        if connected is None:
             return
-        beats, hears = store.twin(), store.twin()
-        self._stores += [beats, hears]
+        store, beats = connected
         likely = ["default", *(task.options.queue for task in self.app.tasks.values())]
         lookout = Lookout(store, self._identity, self.app.now, self.queues, likely, self._poll)
         ledger = Ledger(self.app, store, self._crew, self._bell, self._identity, lookout, self._poll)
         pulse = Pulse(self.app, beats, self._crew, self._identity, ledger.ring)
-        listening = Listening(hears, ledger.ring)
+        listening = Listening(beats, ledger.ring)
         self._ledger = ledger
         if self._handback_in is not None:  # the stop came before there was a ledger to tell
             ledger.stop(self._handback_in)
@@ -173,23 +169,25 @@ class Worker:
             ledger.run()
         finally:
             self._wind_up(store, pulse, listening)
+            beats.close()
 
-    def _connected(self) -> Store | None:
-        """The store, once it is there and knows this worker; `None` when stopped before that."""
+    def _connected(self) -> tuple[Store, Store] | None:
+        """The store, once it is there and knows this worker, and a twin for the beats; `None` when stopped before that.
+
+        What keeps the lease must wait neither for the ledger nor for bodies that enqueue.
+        """
         backoff = Backoff(self._stopping)
         while not self._stopping.is_set():
             try:
-                store = self.app.store.twin()
-                self._stores.append(store)
-                store.open()
+                store = self.app.store
                 self.app.declare()
                 store.join(self._identity.row, self.app.now())
+                beats = store.twin()
             except StoreUnavailable as error:
-                self._close_stores()
                 self._identity.take_on(self._identity.renew())  # the store may have heard of this one although no answer came
                 backoff.pause("the store is away", error)
             else:
-                return store
+                return store, beats
         return None
 
     def _wind_up(self, store: Store, pulse: Pulse, listening: Listening) -> None:
@@ -205,10 +203,6 @@ class Worker:
             log.warning("the store could not be told of the end: %s", error)
         self._threads.join(0.2)
         log.info("stopped")
-
-    def _close_stores(self) -> None:
-        while self._stores:
-            self._stores.pop().close()
 
     def _start(self, runs: Sequence[Run]) -> None:
         """Give each body to those who can run it."""
