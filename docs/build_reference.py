@@ -40,7 +40,7 @@ CONTENTS: dict[str, tuple[str, list[str]]] = {
     "Inside a task": ("rota", ["current_job", "CurrentJob", "Retry", "Abandon", "Snooze"]),
     "Retry policies": (
         "rota.retries",
-        ["Polynomial", "Exponential", "Fixed", "Waits", "ByError", "Never", "never", "RetryPolicy"],
+        ["Polynomial", "Exponential", "Fixed", "Waits", "ByError", "Never", "never"],
     ),
     "Workers": ("rota.worker", ["Worker"]),
     "Events": ("rota", ["Event", "Kind"]),

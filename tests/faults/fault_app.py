@@ -99,3 +99,10 @@ def cut(server: str) -> None:
         admin.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and usename is not null"
         )
+
+
+@app.task(name="until_isolated", retry=0, isolated=True)
+def until_isolated(path: str) -> None:
+    with noted(LEDGER):
+        while not os.access(path, os.F_OK):
+            time.sleep(0.01)

@@ -107,3 +107,14 @@ def test_no_job_of_a_living_worker_is_ever_taken_for_lost(app: Rota, fleet: Flee
     assert (done.states, done.repeated) == ({State.SUCCEEDED: 5_000}, {})
     assert "ERROR" not in fleet.logs()
     assert "WARNING" not in fleet.logs()
+
+
+@pytest.mark.timeout(60)
+def test_the_process_of_an_isolated_body_ends_with_its_worker(app: Rota, fleet: Fleet, ledger: Path, tmp_path: Path) -> None:
+    job = app.named("until_isolated").enqueue(str(tmp_path / "never"))
+    worker = fleet.worker()
+    eventually(lambda: starts(ledger) == 1)
+    child = psutil.Process(lines(ledger)[0].pid)
+    worker.kill()
+    child.wait(10)
+    assert job.refresh().status is State.RUNNING

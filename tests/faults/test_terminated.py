@@ -6,6 +6,7 @@ import signal
 import time
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 from kit import PATIENCE, Fleet, Program
@@ -81,6 +82,23 @@ def test_a_second_signal_hands_back_at_once(app: Rota, fleet: Fleet, ledger: Pat
     assert worker.wait() == 0
     assert time.monotonic() - before < 8
     assert (job.refresh().status, job.attempt) == (State.QUEUED, 0)
+
+
+@pytest.mark.timeout(60)
+def test_a_signal_to_the_whole_group_does_not_kill_isolated_bodies(
+    app: Rota, fleet: Fleet, ledger: Path, tmp_path: Path
+) -> None:
+    """As a service manager sends it: what can end in the time given ends well."""
+    go = tmp_path / "go"
+    job = app.named("until_isolated").enqueue(str(go))
+    worker = fleet.worker()
+    eventually(lambda: starts(ledger) == 1)
+    for process in (*psutil.Process(worker.pid).children(recursive=True), psutil.Process(worker.pid)):
+        process.send_signal(signal.SIGTERM)
+    eventually(lambda: "stopping" in worker.log)
+    go.touch()
+    assert worker.wait() == 0
+    assert (job.refresh().status, job.attempt, starts(ledger)) == (State.SUCCEEDED, 1, 1)
 
 
 @pytest.mark.timeout(60)

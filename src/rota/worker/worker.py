@@ -178,12 +178,15 @@ class Worker:
         """
         backoff = Backoff(self._stopping)
         while not self._stopping.is_set():
+            beats: Store | None = None
             try:
                 store = self.app.store
                 self.app.declare()
-                store.join(self._identity.row, self.app.now())
                 beats = store.twin()
+                store.join(self._identity.row, self.app.now())
             except StoreUnavailable as error:
+                if beats is not None:
+                    beats.close()
                 self._identity.take_on(self._identity.renew())  # the store may have heard of this one although no answer came
                 backoff.pause("the store is away", error)
             else:
