@@ -9,10 +9,11 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from kit import PATIENCE, Fleet
 
-from accounts import account, starts
+from accounts import account, lines, starts
 from rota import Rota
 from rota.model import State
 from working import eventually
