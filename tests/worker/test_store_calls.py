@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from rota import Rota
 from rota.errors import StoreUnavailable
 from rota.model import State
 from rota.stores.base import Store
+from rota.worker import Worker
 from working import working
 
 PATIENCE = 30.0
@@ -128,3 +130,57 @@ def test_an_outcome_that_no_store_can_take_does_not_end_the_worker(app: Rota) ->
     assert [job.refresh().status for job in jobs] == [State.SUCCEEDED] * 20
     assert jobs[8].result() == 8
     assert jobs[7].row.result is None
+
+
+class Away(Faulty):
+    """The store, which cannot be reached as long as `gone` is set."""
+
+    def __init__(self, store: Store, gone: threading.Event) -> None:
+        self._store = store
+        self._gone = gone
+
+    def twin(self) -> Away:
+        return Away(self._store.twin(), self._gone)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        if not callable(found) or name == "close":
+            return found
+
+        def reach(*args: Any, **kwargs: Any) -> Any:
+            if self._gone.is_set():
+                raise StoreUnavailable("gone")
+            return found(*args, **kwargs)
+
+        return reach
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_a_stop_while_the_store_is_away_waits_for_it_as_long_as_for_a_body(
+    app: Rota, comes_back: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone, begun, go = threading.Event(), threading.Event(), threading.Event()
+
+    @app.task
+    def slow() -> None:
+        begun.set()
+        go.wait(PATIENCE)
+
+    true = app.store
+    app._store = Away(true, gone)  # type: ignore[assignment]
+    worker = Worker(app, shutdown_timeout=1.5)
+    try:
+        worker.start()
+        job = slow.enqueue()
+        assert begun.wait(PATIENCE)
+        gone.set()
+        go.set()
+        before = time.monotonic()
+        if comes_back:
+            threading.Timer(0.5, gone.clear).start()
+        worker.stop()
+        assert time.monotonic() - before < 8
+    finally:
+        app._store = true
+    assert len(caplog.records) < 40, caplog.text
+    assert job.refresh().status is (State.SUCCEEDED if comes_back else State.RUNNING)
