@@ -56,6 +56,11 @@ async def auntil(path: str) -> None:
         note(LEDGER, "end")
 
 
+@app.task(name="until_in_a_thread", retry=0)
+async def until_in_a_thread(path: str) -> None:
+    await asyncio.to_thread(until, path)
+
+
 @app.task(name="grumble", retry=0)
 def grumble(path: str) -> None:
     """The first attempt ends in an error, and any other well, as soon as there is a file at the path."""

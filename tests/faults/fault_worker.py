@@ -54,9 +54,13 @@ def main() -> int:
     from fault_app import app
 
     from rota.worker import Worker
+    from rota.worker.ending import see_to_the_end
 
     if not calls:
-        return Worker(app, **options).run()
+        known = threading.enumerate()
+        status = Worker(app, **options).run()
+        see_to_the_end(status, known)
+        return status
     store = app.store
     for at in range(1, calls + 1):
         app._store = Signalling(store, at, after)  # type: ignore[assignment]

@@ -85,6 +85,18 @@ def test_a_second_signal_hands_back_at_once(app: Rota, fleet: Fleet, ledger: Pat
 
 
 @pytest.mark.timeout(60)
+def test_what_a_body_left_in_a_thread_does_not_keep_the_process(app: Rota, fleet: Fleet, ledger: Path, tmp_path: Path) -> None:
+    job = app.named("until_in_a_thread").enqueue(str(tmp_path / "never"))
+    worker = fleet.worker(shutdown_timeout=0.1)
+    eventually(lambda: starts(ledger) == 1)
+    worker.send(signal.SIGTERM)
+    before = time.monotonic()
+    assert worker.wait() == 0, worker.log
+    assert time.monotonic() - before < 15
+    assert (job.refresh().status, job.attempt) == (State.QUEUED, 0)
+
+
+@pytest.mark.timeout(60)
 def test_a_signal_to_the_whole_group_does_not_kill_isolated_bodies(
     app: Rota, fleet: Fleet, ledger: Path, tmp_path: Path
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import click
 
 from rota.cli.durations import duration
@@ -67,6 +69,7 @@ def worker(
     """
     from rota.cli.logs import writing_logs
     from rota.worker import Worker
+    from rota.worker.ending import see_to_the_end
 
     names = None if queues is None else [name.strip() for name in queues.split(",") if name.strip()]
     with writing_logs(log_level, log_format) as log:
@@ -82,5 +85,7 @@ def worker(
             shutdown_timeout=shutdown_timeout,
             name=name,
         )
+        known = threading.enumerate()
         status = made.run()
+        see_to_the_end(status, known)
     ctx.exit(status)
