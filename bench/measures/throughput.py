@@ -15,6 +15,7 @@ def drain(run: Run, jobs: int, workers: int = 1, fill: str = "bulk") -> float:
     Two workers are let go together once each has its first job in hand: one that is still importing measures nothing.
     """
     run.answers(fill, jobs)
+    run.place.run(*run.contender.once_queued)
     # The adapter's warm-up jobs are in the queue too.
     jobs += 10
     gate = workers > 1
