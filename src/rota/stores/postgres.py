@@ -23,7 +23,7 @@ from rota.stores.database import Call, Params, Row, Run
 from rota.stores.postgres_bell import NotifyWatch
 from rota.stores.postgres_copy import copy
 from rota.stores.postgres_driver import Queries, Session
-from rota.stores.postgres_pool import Pool
+from rota.stores.postgres_pool import Plans, Pool
 from rota.stores.sql import SqlStore
 
 T = TypeVar("T")
@@ -167,7 +167,8 @@ class PostgresDatabase:
 
     def _insert_one(self, job: NewJob, now: Micros | None) -> list[Inserted]:
         """One statement and one round trip; only when the job was not added is it looked up why."""
-        [added] = self.send([("insert_one", rows.job_params(job, now))])
+        call = ("insert_one", rows.job_params(job, now))
+        [added] = self._again(lambda session: session.send([call], durable=True), plans="kept")
         return [Inserted(job.id)] if added else self.work(lambda run: settle(run, [job], 0, now))
 
     def _insert_few(self, jobs: list[NewJob], now: Micros | None) -> list[Inserted]:
@@ -192,12 +193,12 @@ class PostgresDatabase:
             session.run("ring", {})
             return answers
 
-    def _again(self, do: Callable[[Session], T], tries: int = _TRIES) -> T:
+    def _again(self, do: Callable[[Session], T], tries: int = _TRIES, plans: Plans = "anew") -> T:
         """Run a transaction, anew where Postgres ended it to resolve a deadlock; it has changed nothing then."""
         self.open()
         for left in reversed(range(tries)):
             try:
-                with self._pool.session(self._queries) as session:
+                with self._pool.session(self._queries, plans) as session:
                     return do(session)
             except StoreUnavailable as error:
                 if not left or not isinstance(
@@ -207,7 +208,7 @@ class PostgresDatabase:
         raise AssertionError("unreachable")
 
     def _fits(self) -> bool:
-        with self._pool.session(self._queries) as session:
+        with self._pool.session(self._queries, "kept") as session:  # the first look comes before a first insert most often
             [(there, _)] = session.run("tables", self._names())
             return there and versions.check(session.run("version", {})[0][0], "postgres")
 

@@ -122,7 +122,7 @@ class SqliteDatabase:
     def listen(self) -> Listener:
         self.open()
         if isinstance(self._engine, FileEngine):
-            return CommitWatch(self._engine.connect)
+            return CommitWatch(self._engine.connect, self._engine.path)
         assert isinstance(self._engine, MemoryEngine)
         return MemoryWatch(self._engine.commits)
 

@@ -6,18 +6,28 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
+
+from rota.stores.sqlite_touch import touches
 
 _GLANCE = 0.008
-"""Seconds between two looks. A look takes 7 microseconds, reads no table and takes no lock."""
+"""Seconds between two looks where the system does not tell of writes. A look takes 7 microseconds and takes no lock."""
+_BLIND = 0.1
+"""The same where it does: a write from another system that shares the file would not be told of."""
+_ALERT = 0.05
+"""Seconds after a write in which to look often: the system tells of it before it is committed."""
+_NEXT = 0.0005
 
 
 class CommitWatch:
     """Watches the file's `data_version`, which changes with every commit of another connection, of any process."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(self, connect: Callable[[], sqlite3.Connection], path: Path) -> None:
         self._connection = connect()
-        self._stopped = threading.Event()
+        self._stopped = False
         self._seen = self._version()
+        self._touches = touches([path, Path(f"{path}-wal")])
+        self._alert_until = 0.0
 
     def wait(self, timeout: float) -> bool:
         """A commit since the last wait ended rings at once, so none is missed between a look at the queue and the wait."""
@@ -27,15 +37,27 @@ class CommitWatch:
             if version != self._seen:
                 self._seen = version
                 return True
-            left = deadline - time.monotonic()
-            if left <= 0 or self._stopped.wait(min(left, _GLANCE)):
+            now = time.monotonic()
+            if now >= deadline or self._stopped:
                 return False
+            self._rest(now, deadline - now)
 
     def stop(self) -> None:
-        self._stopped.set()
+        self._stopped = True
 
     def close(self) -> None:
         self._connection.close()
+        if self._touches is not None:
+            self._touches.close()
+
+    def _rest(self, now: float, left: float) -> None:
+        """Until there may be a commit to see."""
+        if self._touches is None:
+            time.sleep(min(left, _GLANCE))
+        elif now < self._alert_until:
+            time.sleep(_NEXT)
+        elif self._touches.wait(min(left, _BLIND)):
+            self._alert_until = time.monotonic() + _ALERT
 
     def _version(self) -> int:
         [version] = self._connection.execute("pragma data_version").fetchone()

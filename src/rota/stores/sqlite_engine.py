@@ -78,7 +78,7 @@ class FileEngine:
     def __init__(self, path: Path, journal: str, patience: float) -> None:
         _check_version()
         self.users = 0
-        self._path = path
+        self.path = path
         self._journal = journal
         self._patience = patience
         self._inherited: list[sqlite3.Connection | None] = []
@@ -117,7 +117,7 @@ class FileEngine:
 
     def connect(self) -> sqlite3.Connection:
         with self._errors():
-            connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, cached_statements=256)
+            connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=256)
             connection.execute(f"pragma busy_timeout = {int(self._patience * 1000)}")
             return connection
 
@@ -129,7 +129,7 @@ class FileEngine:
             self._writer = self._reader = None
 
     def vitals(self) -> tuple[list[str], dict[str, str | int | float]]:
-        wal = Path(f"{self._path}-wal")
+        wal = Path(f"{self.path}-wal")
         wal_bytes = wal.stat().st_size if wal.exists() else 0
         warnings = []
         if wal_bytes > 4 * _LOG_LIMIT:
@@ -138,13 +138,13 @@ class FileEngine:
             )
         [journal] = self._one("pragma journal_mode")
         if self._journal == "wal" and journal != "wal":
-            warnings.append(f"the SQLite file {self._path} cannot keep a write-ahead log here and is slower without it")
+            warnings.append(f"the SQLite file {self.path} cannot keep a write-ahead log here and is slower without it")
         return warnings, {
             "store": "sqlite",
-            "path": str(self._path.absolute()),
+            "path": str(self.path.absolute()),
             "version": sqlite3.sqlite_version,
             "journal": journal,
-            "bytes": self._path.stat().st_size,
+            "bytes": self.path.stat().st_size,
             "wal_bytes": wal_bytes,
         }
 
@@ -201,7 +201,7 @@ class FileEngine:
         try:
             yield
         except sqlite3.Error as error:
-            raise _meaning(error, self._path, self._patience) from error
+            raise _meaning(error, self.path, self._patience) from error
 
 
 class MemoryEngine:
