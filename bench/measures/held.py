@@ -6,10 +6,12 @@ import psycopg
 
 from bench.contenders import Contender
 from bench.measures.throughput import MANY, drain
-from bench.session import Measure, Session
+from bench.session import Measure, Session, is_rota
 
 
 def act(session: Session, contender: Contender) -> None:
+    if session.quick and not is_rota(contender):
+        return
     with session.run(contender) as run:
         session.note(contender, "held without", drain(run, MANY))
     with session.run(contender) as run, psycopg.connect(run.place.url) as elsewhere:

@@ -16,9 +16,9 @@ def act(session: Session, contender: Contender) -> None:
         run.answers("wake")
         run.first_start(processes)
         # What follows a job (finishing it, settling down) is not idling.
-        time.sleep(2)
+        time.sleep(session.size(2, 1))
         members = family(processes[0])
-        seconds = session.size(10, 4)
+        seconds = session.size(10, 3)
         used, written = _processor(members), run.place.written()
         time.sleep(seconds)
         session.note(contender, "idle cpu", (_processor(members) - used) / seconds * 100)

@@ -32,6 +32,8 @@ def figure(jobs: int, workers: int) -> str:
 
 def _measure(jobs: int, workers: int, only_fast: bool = False) -> Measure:
     def act(session: Session, contender: Contender) -> None:
+        if session.quick and contender.slow and workers > 1:
+            return
         with session.run(contender) as run:
             session.note(contender, figure(jobs, workers), drain(run, jobs, workers))
 
