@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import atexit
 import importlib
-import multiprocessing
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection, wait
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rota.attempt import Run, conclude, perform_here, raised, timed_out, unbegun
 from rota.codec import failure_of
@@ -24,6 +22,10 @@ from rota.errors import ConfigError
 from rota.model import Claimed, Outcome
 from rota.rules.decide import End, Raised
 from rota.task import Task
+
+if TYPE_CHECKING:  # a worker without isolated bodies need not carry the machinery of processes
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
 _LOOK = 0.1
 """Seconds between looks at whether the job should stop."""
@@ -37,7 +39,7 @@ class Child:
     """A process for isolated bodies, owned by one thread. It is started at the first body and again after a kill."""
 
     def __init__(self) -> None:
-        self._process: multiprocessing.process.BaseProcess | None = None
+        self._process: BaseProcess | None = None
         self._pipe: Connection[Any, Any] | None = None
 
     def perform(self, run: Run, begins: Callable[[Run], object] = Run.start_clock) -> Outcome:
@@ -78,6 +80,8 @@ class Child:
         if self._process is not None and not self._process.is_alive():
             self.close()
         if self._pipe is None:
+            import multiprocessing
+
             context = multiprocessing.get_context("spawn")
             ours, theirs = context.Pipe()
             process = context.Process(target=_serve, args=(theirs,), name="rota-isolated", daemon=True)
@@ -238,6 +242,9 @@ def _leave_to_the_worker(_number: int, _frame: FrameType | None) -> None:
 
 
 def _end_with_parent() -> None:
+    import multiprocessing
+    from multiprocessing.connection import wait
+
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])
