@@ -45,9 +45,9 @@ def rota(store: str) -> Contender:
         name="rota",
         store=store,
         adapter="peer_rota",
-        worker=("{bin}/python", "-m", "rota", "worker", "--app", "peer_rota:app", "--concurrency", "8"),
+        worker=("{bin}/python", "-m", "rota", "worker", "--app", "peer_rota:app", "--log-level", "warning"),
         unfinished="select exists (select 1 from rota_jobs)",
-        settings="--concurrency 8, plain functions as bodies",
+        settings="8 slots, plain functions as bodies, --log-level warning: no line for each success",
         package="rota",
     )
 

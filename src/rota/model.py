@@ -85,7 +85,7 @@ MOVES: Mapping[Move, Mapping[State, frozenset[State]]] = {
 """Every move that exists: what happens, from which state, to which states. The documentation's diagram is printed from it."""
 
 
-class NewJob(Struct, frozen=True):
+class NewJob(Struct, frozen=True, gc=False):
     """A job on its way into the store. It becomes due at `run_at`, or `delay` after the store's now."""
 
     id: str
@@ -102,7 +102,7 @@ class NewJob(Struct, frozen=True):
     """Whether the key counts only until the job is first claimed, rather than until it is finished."""
 
 
-class Inserted(Struct, frozen=True):
+class Inserted(Struct, frozen=True, gc=False):
     """What an insert did: the id of the new job, or of the unfinished one that already holds its key."""
 
     id: str

@@ -205,10 +205,14 @@ class TaskDecorator(Protocol):
 def each_call(calls: Iterable[Sequence[Any]], new: Callable[[tuple[Any, ...]], NewJob]) -> Iterator[NewJob]:
     """A job for each call. Raises `ArgumentsError` naming the number of the call that does not fit."""
     for number, args in enumerate(calls, 1):
-        if isinstance(args, str | bytes | bytearray) or not isinstance(args, Sequence):
-            raise ArgumentsError(f"call {number} is {brief(args)}: pass a tuple of arguments for each call, for example (42,)")
+        if type(args) is not tuple:
+            if isinstance(args, str | bytes | bytearray) or not isinstance(args, Sequence):
+                raise ArgumentsError(
+                    f"call {number} is {brief(args)}: pass a tuple of arguments for each call, for example (42,)"
+                )
+            args = tuple(args)
         try:
-            yield new(tuple(args))
+            yield new(args)
         except ArgumentsError as error:
             raise type(error)(f"call {number}: {error}") from error
 

@@ -27,6 +27,23 @@ def chunked(jobs: Iterable[NewJob]) -> Iterator[list[NewJob]]:
         yield chunk
 
 
+class Ahead:
+    """Chunks of which the next can be made before it is needed, while a server is at work on the one before."""
+
+    def __init__(self, chunks: Iterable[list[NewJob]]) -> None:
+        self._chunks = iter(chunks)
+        self._next: list[NewJob] | None = None
+
+    def fetch(self) -> None:
+        self._next = self._next or next(self._chunks, None)
+
+    def take(self) -> list[NewJob] | None:
+        """The next chunk; `None` when there is none left."""
+        self.fetch()
+        chunk, self._next = self._next, None
+        return chunk
+
+
 def add(run: Run, jobs: Sequence[NewJob], now: Micros | None) -> list[Inserted]:
     """Insert jobs in one statement; only when some were not added is it looked up why."""
     [[added, *_]] = run("insert", {"jobs": rows.jobs_json(jobs), "always": False, "now": now})

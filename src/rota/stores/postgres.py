@@ -17,7 +17,7 @@ from rota.clock import Micros
 from rota.errors import ConfigError, StoreUnavailable
 from rota.model import Inserted, NewJob, Vitals
 from rota.stores import rows, versions
-from rota.stores.adding import add, chunked, settle
+from rota.stores.adding import Ahead, add, chunked, settle
 from rota.stores.base import Listener
 from rota.stores.database import Call, Params, Row, Run
 from rota.stores.postgres_bell import NotifyWatch
@@ -183,12 +183,13 @@ class PostgresDatabase:
         with session.transaction():
             present = session.run("clock", {"now": now})[0][0]
             answers: list[Inserted] = []
-            for chunk in chunks:
+            ahead = Ahead(chunks)
+            while (chunk := ahead.take()) is not None:
                 if any(job.key is not None for job in chunk):
                     ordered = sorted(chunk, key=_key_order)
                     answers += _in_order(chunk, ordered, add(session.run, ordered, present))
                 else:
-                    copy(session, chunk, present)
+                    copy(session, chunk, present, meanwhile=ahead.fetch)
                     answers += [Inserted(job.id) for job in chunk]
             session.run("ring", {})
             return answers

@@ -37,6 +37,10 @@ copy rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, 
 -- The server's clock.
 select :now
 
+-- name: newest_finished
+-- The finished job that was made last.
+select id from rota_history order by id desc limit 1
+
 -- name: finished
 -- Those of these ids that are finished jobs.
 select id from rota_history where id in :ids
