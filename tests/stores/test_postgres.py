@@ -41,7 +41,7 @@ def database_of(store: Store) -> PostgresDatabase:
     return store._database
 
 
-def connection_of(store: Store, plans: Plans = "anew") -> psycopg.Connection[tuple[object, ...]]:
+def connection_of(store: Store, plans: Plans = "kept") -> psycopg.Connection[tuple[object, ...]]:
     """The connection that the store uses next for what is planned so."""
     database = database_of(store)
     with database._pool.session(database._queries, plans) as session:
@@ -65,7 +65,7 @@ def store(url: str) -> Iterator[Store]:
 # -- round trips --------------------------------------------------------------------------------
 
 
-def round_trips(store: Store, do: object, plans: Plans = "anew") -> int:
+def round_trips(store: Store, do: object, plans: Plans = "kept") -> int:
     """How often the store waited for the server: each Sync asks it to answer."""
     connection = connection_of(store, plans)
     with tempfile.TemporaryFile("w+") as log:
@@ -78,7 +78,7 @@ def round_trips(store: Store, do: object, plans: Plans = "anew") -> int:
 
 def test_a_lone_insert_is_one_round_trip(store: Store) -> None:
     store.insert([job()])
-    assert round_trips(store, lambda: store.insert([job()]), "kept") == 1
+    assert round_trips(store, lambda: store.insert([job()])) == 1
 
 
 def test_a_claim_and_a_small_batch_are_one_round_trip(store: Store) -> None:

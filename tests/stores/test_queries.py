@@ -18,6 +18,7 @@ ONLY_POSTGRES = {
     "clock",
     "copy",
     "finished",
+    "newest_finished",
     "insert_one",
     "lock_migrations",
     "oldest_transaction",

@@ -31,6 +31,9 @@ T = TypeVar("T")
 _MANY = 200
 """From this many jobs on, COPY is faster than an insert."""
 
+_WIDE = frozenset({"counts", "find", "find_failed", "find_key", "prunable", "vitals", "oldest_transaction"})
+"""Reads whose best plan depends on what is asked for and on how much there is."""
+
 _TRIES = 5
 """How often a transaction that met a deadlock is run."""
 
@@ -96,11 +99,11 @@ class PostgresDatabase:
 
     def read(self, query: str, params: Params) -> list[Row]:
         self.open()
-        with self._pool.session(self._queries) as session:
+        with self._pool.session(self._queries, "anew" if query in _WIDE else "kept") as session:
             return session.run(query, params)
 
     def send(self, calls: Sequence[Call], durable: bool = True) -> list[list[Row]]:
-        return self._again(lambda session: session.send(calls, durable))
+        return self._again(lambda session: session.send(calls, durable), plans="kept")
 
     def work(self, do: Callable[[Run], T]) -> T:
         def transaction(session: Session) -> T:
@@ -167,8 +170,7 @@ class PostgresDatabase:
 
     def _insert_one(self, job: NewJob, now: Micros | None) -> list[Inserted]:
         """One statement and one round trip; only when the job was not added is it looked up why."""
-        call = ("insert_one", rows.job_params(job, now))
-        [added] = self._again(lambda session: session.send([call], durable=True), plans="kept")
+        [added] = self.send([("insert_one", rows.job_params(job, now))])
         return [Inserted(job.id)] if added else self.work(lambda run: settle(run, [job], 0, now))
 
     def _insert_few(self, jobs: list[NewJob], now: Micros | None) -> list[Inserted]:
