@@ -59,7 +59,7 @@ class Run:
     @property
     def on_loop(self) -> bool:
         """Whether the body runs on the worker's event loop."""
-        return self.task.is_coroutine and not self.task.isolated
+        return self.task.on_loop
 
     def start_clock(self) -> None:
         """The body begins now; a time-out counts from here."""

@@ -117,6 +117,8 @@ class Task(BoundTask[P, R], Generic[P, R, C_co]):
         self.keep_result = keep_result
         self.isolated = isolated
         self.is_coroutine = is_coroutine
+        self.on_loop = is_coroutine and not isolated
+        """Whether its bodies run on a worker's event loop."""
         self.signature = Signature(function)
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", name)

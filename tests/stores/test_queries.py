@@ -19,7 +19,6 @@ ONLY_POSTGRES = {
     "copy",
     "finished",
     "newest_finished",
-    "insert_one",
     "lock_migrations",
     "oldest_transaction",
     "rest",

@@ -13,12 +13,12 @@ _MOST = 2_000
 _HEAVIEST = 8 * 1024 * 1024
 
 
-def chunked(jobs: Iterable[NewJob]) -> Iterator[list[NewJob]]:
+def chunked(jobs: Iterable[NewJob], most: int = _MOST) -> Iterator[list[NewJob]]:
     """The jobs in lists that are not too long and not too heavy for one parameter."""
     chunk: list[NewJob] = []
     weight = 0
     for job in jobs:
-        if chunk and (len(chunk) == _MOST or weight + len(job.args) > _HEAVIEST):
+        if chunk and (len(chunk) == most or weight + len(job.args) > _HEAVIEST):
             yield chunk
             chunk, weight = [], 0
         chunk.append(job)

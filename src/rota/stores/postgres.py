@@ -31,6 +31,9 @@ T = TypeVar("T")
 _MANY = 200
 """From this many jobs on, COPY is faster than an insert."""
 
+_CHUNK = 5_000
+"""How many jobs one COPY takes in, while the next as many are made."""
+
 _WIDE = frozenset({"counts", "find", "find_failed", "find_key", "prunable", "vitals", "oldest_transaction"})
 """Reads whose best plan depends on what is asked for and on how much there is."""
 
@@ -113,7 +116,7 @@ class PostgresDatabase:
         return self._again(transaction)
 
     def insert(self, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]:
-        chunks = chunked(jobs)
+        chunks = chunked(jobs, _CHUNK)
         first = next(chunks, None)
         if first is None:
             return []
@@ -121,7 +124,7 @@ class PostgresDatabase:
         if second is not None:
             # What can be read anew can be run anew; the rest of an iterator is gone after the first time.
             again = isinstance(jobs, Sequence)
-            read = partial(chunked, jobs) if again else partial(chain, [first, second], chunks)
+            read = partial(chunked, jobs, _CHUNK) if again else partial(chain, [first, second], chunks)
             return self._again(lambda session: self._insert_many(session, read(), now), _TRIES if again else 1)
         if len(first) == 1:
             return self._insert_one(first[0], now)

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 from rota.clock import Micros, machine_now
 from rota.errors import ConfigError
 from rota.model import Inserted, NewJob, Vitals
-from rota.stores import mounts, versions
-from rota.stores.adding import add, chunked
+from rota.stores import mounts, rows, versions
+from rota.stores.adding import add, chunked, settle
 from rota.stores.base import Listener
 from rota.stores.database import Call, Params, Row, Run
 from rota.stores.sql import SqlStore
@@ -100,6 +100,8 @@ class SqliteDatabase:
         if first is None:
             return []
         present = machine_now() if now is None else now
+        if len(first) == 1:
+            return self._insert_one(first[0], present)
 
         def write(run: Run) -> list[Inserted]:
             answers = add(run, first, present)
@@ -108,6 +110,11 @@ class SqliteDatabase:
             return answers
 
         return self.work(write)
+
+    def _insert_one(self, job: NewJob, present: Micros) -> list[Inserted]:
+        """A lone job, without the way through JSON; only when it was not added is it looked up why."""
+        [added] = self.send([("insert_one", rows.job_params(job, present))])
+        return [Inserted(job.id)] if added else self.work(lambda run: settle(run, [job], 0, present))
 
     def rest(self, worker: str, asleep: bool) -> None:
         """Kept in memory: listeners see every commit anyway, and a commit of this would only wake the others."""

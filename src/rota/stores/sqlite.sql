@@ -16,6 +16,15 @@ where not exists (select 1 from rota_history where id = json_extract(value, '$[0
 on conflict do nothing;
 select changes()
 
+-- name: insert_one
+-- Add a job, save where its id or key is taken.
+insert into rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at)
+select :job_id, :task, :queue, :args, :priority, coalesce(:run_at, :now + :delay),
+       case when coalesce(:run_at - :now, :delay) > 0 then 'scheduled' else 'queued' end, :max_attempts, :key, :key_waiting, :now
+where not exists (select 1 from rota_history where id = :job_id)
+on conflict do nothing
+returning 1
+
 -- name: peek
 -- Whether a claim on these queues would find anything.
 select 1

@@ -40,7 +40,9 @@ class Touches:
         return True
 
     def close(self) -> None:
-        os.close(self._events)
+        if self._events >= 0:
+            os.close(self._events)
+            self._events = -1
 
 
 def touches(paths: Sequence[Path]) -> Touches | None:

@@ -199,7 +199,8 @@ class Ledger:
         del self._pending[worker]
 
     def _ended(self, run: Run, outcome: Outcome) -> Ended:
-        return Ended(run.job.id, run.job.claim, outcome, run.took, keeps(outcome, self._app.settings.kept))
+        job = run.job
+        return Ended(job.id, job.claim, outcome, run.took, keeps(outcome, self._app.settings.kept))
 
     def _tell(self, handed: list[Handed], ends: list[Ended], counted: frozenset[str]) -> None:
         if len(counted) < len(ends) and self._resent:

@@ -12,9 +12,8 @@ from rota.worker.identity import Identity
 
 _RELOOKS = (0.02, 0.2, 1.0)
 """Seconds after falling asleep at which it looks again: an insert that began before the store knew of it does not ring."""
-_RUNG_PROMOTE = 0.02
-"""Seconds from a ring to the look at what is scheduled: a ring may be for a job that is due sooner than those known of."""
-_BUSY_PROMOTE = 1.0
+_SELDOM = 1.0
+"""Seconds at most between looks at what is scheduled and at the queues, while rings are answered by claims."""
 _STEP = 500
 
 
@@ -47,6 +46,7 @@ class Lookout:
         self._full_claims = 0
         self._look_at: list[float] = []
         self._promote_at = 0.0
+        self._queues_at = 0.0
         self.look = True
         """Whether there may be work that was not asked for yet."""
 
@@ -65,7 +65,7 @@ class Lookout:
         if self._rung:
             self._rung = False
             self.look = True
-            self._promote_at = min(self._promote_at, now + _RUNG_PROMOTE)
+            self._promote_at = min(self._promote_at, now + _SELDOM)
         if self._look_at and now >= self._look_at[0]:
             self._look_at.pop(0)
             self.look = self.look or self._anything_queued()
@@ -82,13 +82,17 @@ class Lookout:
             self._after_full()
             return
         self._full_claims = 0
-        self.look = self._serves_all and self._new_queues(ask)
+        now = time.monotonic()
+        self.look = False
+        if not claimed:  # a ring that was for none of this: perhaps for what is due sooner than known, or for a new queue
+            self._promote_at = now
+        if self._serves_all and (not claimed or now >= self._queues_at):
+            self.look = self._new_queues(ask)
         fell_asleep = not self.asleep
         if fell_asleep:
             self._rest(True)
             self.look = True  # once more, for what came before the store knew
         if fell_asleep or not self._look_at:
-            now = time.monotonic()
             self._look_at = [now + wait for wait in _RELOOKS if fell_asleep and wait < self._poll] + [now + self._poll]
 
     def promote(self) -> None:
@@ -99,7 +103,7 @@ class Lookout:
         promoted = self._store.promote(_STEP, self._now())
         wait = self._poll if promoted.next_in is None else promoted.next_in / SECOND
         # A job enqueued meanwhile may be due sooner, and rings sleepers only, so one that is awake looks each second.
-        self._promote_at = now + (0.0 if promoted.count == _STEP else min(wait, self._poll if self.asleep else _BUSY_PROMOTE))
+        self._promote_at = now + (0.0 if promoted.count == _STEP else min(wait, self._poll if self.asleep else _SELDOM))
         self.look = self.look or promoted.count > 0
 
     def next_at(self) -> float:
@@ -121,6 +125,7 @@ class Lookout:
     def _anything_queued(self) -> bool:
         """A look that only reads, so that an idle worker writes nothing."""
         names = self._store.queues()
+        self._queues_at = time.monotonic() + _SELDOM
         if not self._serves_all:
             return any(name in self._base for name in names)
         self._queues = tuple(dict.fromkeys([*self._base, *names]))

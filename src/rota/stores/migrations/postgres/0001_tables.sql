@@ -102,6 +102,9 @@ create table rota_workers (
     autovacuum_vacuum_cost_delay = 0
 );
 
+-- Empty while all are awake, so that an insert sees at a glance that it need not ring.
+create index rota_workers_asleep on rota_workers (id) where asleep;
+
 create table rota_tasks (
     name text primary key,
     queue text not null,
