@@ -352,11 +352,9 @@ class Rota:
     def store(self) -> Store:
         """The store, opened: its tables are made where they are missing."""
         if self._store is None:
-            from rota.stores import open_store
-
             with self._opening:
                 if self._store is None:
-                    store = open_store(self.url, **self._store_options)
+                    store = self._unopened()
                     try:
                         store.open()
                     except BaseException:
@@ -364,6 +362,31 @@ class Rota:
                         raise
                     self._store = store
         return self._store
+
+    def migrate(self) -> list[str]:
+        """Make the store's tables or bring them to this version, and answer the names of the migrations that ran.
+
+        The first use of an app does the same; a deploy may want it done before.
+        """
+        if self._store is not None:
+            return self._store.migrate()
+        store = self._unopened()
+        try:
+            return store.migrate()
+        finally:
+            store.close()
+
+    async def amigrate(self) -> list[str]:
+        return await self._desk.in_thread(self.migrate)
+
+    def schema(self) -> list[tuple[str, str]]:
+        """The name and the SQL of each step that makes the store's tables from nothing. The store is not touched."""
+        return self._unopened().schema()
+
+    def _unopened(self) -> Store:
+        from rota.stores import open_store
+
+        return open_store(self.url, **self._store_options)
 
     def now(self) -> Micros | None:
         """The moment that the app's clock tells, or `None` for the store's own."""

@@ -383,3 +383,17 @@ def test_a_server_that_may_lose_jobs_is_warned_about(url: str) -> None:
     store = open_store(f"{url}&{urlencode({'options': '-c synchronous_commit=off'})}")
     assert any("synchronous_commit is off" in warning for warning in store.vitals().warnings)
     store.close()
+
+
+# -- the schema as text -------------------------------------------------------------------------
+
+
+def test_the_printed_schema_makes_tables_that_need_nothing_more(postgres_server: PostgresServer) -> None:
+    with postgres_server.database() as url, psycopg.connect(url, autocommit=True) as admin:
+        store = open_store(url, schema="My-Jobs")
+        for _name, text in store.schema():
+            admin.execute(text.encode())
+        assert store.migrate() == []
+        store.insert([job()])
+        assert store.queues() == [job().queue]
+        store.close()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -240,3 +241,19 @@ def test_a_twin_outlives_its_store(url: str) -> None:
     twin.insert([job()])
     twin.close()
     assert not [fd for fd in Path("/proc/self/fd").iterdir() if os.path.realpath(fd).startswith(url.removeprefix("sqlite:///"))]
+
+
+def test_the_printed_schema_makes_tables_that_need_nothing_more(path: Path) -> None:
+    store = open_store(f"sqlite:///{path}")
+    with closing(sqlite3.connect(path)) as connection:
+        for _name, text in store.schema():
+            connection.executescript(text)
+    assert store.migrate() == []
+    store.close()
+
+
+def test_a_migration_tells_what_it_ran_also_where_opening_ran_it(path: Path) -> None:
+    store = open_store(f"sqlite:///{path}")
+    assert store.migrate() == ["0001_tables"]
+    assert store.migrate() == []
+    store.close()

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 import click
 
-from rota.app import Rota
 from rota.cli.place import reach, reaches_app
 from rota.cli.saying import say
-from rota.errors import NotSupported
-
-_DIALECTS = {"sqlite": "sqlite", "memory": "sqlite", "postgresql": "postgres", "postgres": "postgres"}
 
 
 @click.command(short_help="Make or renew the store's tables.")
@@ -31,19 +25,9 @@ def migrate(ctx: click.Context, sql: bool) -> None:
     """
     app = reach(ctx)
     if sql:
-        _print_sql(app)
+        for name, text in app.schema():
+            say(f"-- {name}\n{text}\n")
         return
-    ran = app.store.migrate()
-    for name in ran:
+    for name in app.migrate():
         say(f"ran {name}")
     say(f"the tables of {app.store.url} are those of this version")
-
-
-def _print_sql(app: Rota) -> None:
-    from rota.stores import queries
-
-    scheme = urlsplit(app.url).scheme
-    if scheme not in _DIALECTS:
-        raise NotSupported(f"the store {scheme}:// keeps no SQL tables, so there is no SQL to print")
-    for _version, name, text in queries.migrations(_DIALECTS[scheme]):
-        say(f"-- {name}\n{text.strip()}\n")

@@ -100,6 +100,10 @@ class PostgresDatabase:
         self._opened_in = os.getpid()
         return ran
 
+    def schema(self) -> list[tuple[str, str]]:
+        name, text = "0000_schema", f"create schema if not exists {self._queries.quoted};"
+        return [(name, text), *((name, self._queries.qualify(text)) for name, text in versions.script("postgres"))]
+
     def read(self, query: str, params: Params) -> list[Row]:
         self.open()
         with self._pool.session(self._queries, "anew" if query in _WIDE else "kept") as session:
@@ -225,9 +229,7 @@ class PostgresDatabase:
             if not schema:
                 session.script(f"create schema {self._queries.quoted}")
             if not there:
-                session.script(
-                    "create table rota_migrations (version integer primary key, name text not null, applied_at bigint not null)"
-                )
+                session.script(versions.TABLE)
             return versions.migrate(session.run, session.script, "postgres")
 
     def _names(self) -> Params:

@@ -60,6 +60,9 @@ class SqlStore:
     def migrate(self) -> list[str]:
         return self._database.migrate()
 
+    def schema(self) -> list[tuple[str, str]]:
+        return self._database.schema()
+
     # -- jobs come in ---------------------------------------------------------------------------
 
     def insert(self, jobs: Iterable[NewJob], now: Micros | None = None) -> list[Inserted]:

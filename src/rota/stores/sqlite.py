@@ -79,8 +79,12 @@ class SqliteDatabase:
         return twin
 
     def migrate(self) -> list[str]:
-        self.open()
-        return self._engine.write(lambda cursor: versions.migrate(cursor.run, cursor.script, "sqlite"), durable=True)
+        self.open()  # which makes tables that are missing
+        ran, self._engine.ran = self._engine.ran, []
+        return ran + self._engine.write(lambda cursor: versions.migrate(cursor.run, cursor.script, "sqlite"), durable=True)
+
+    def schema(self) -> list[tuple[str, str]]:
+        return versions.script("sqlite")
 
     def read(self, query: str, params: Params) -> list[Row]:
         self.open()

@@ -28,9 +28,6 @@ T = TypeVar("T")
 _OLDEST = (3, 35, 0)
 _LOG_LIMIT = 64 * 1024 * 1024
 _LIST = re.compile(r"\bin :(\w+)")
-_VERSIONS = (
-    "create table if not exists rota_migrations (version integer primary key, name text not null, applied_at integer not null)"
-)
 
 
 class Cursor:
@@ -60,6 +57,8 @@ class Engine(Protocol):
 
     users: int
     """How many of them are open."""
+    ran: list[str]
+    """The migrations that ran as it was opened."""
 
     def ready(self) -> None: ...
 
@@ -78,6 +77,7 @@ class FileEngine:
     def __init__(self, path: Path, journal: str, patience: float) -> None:
         _check_version()
         self.users = 0
+        self.ran: list[str] = []
         self.path = path
         self._journal = journal
         self._patience = patience
@@ -165,7 +165,7 @@ class FileEngine:
         self._full_sync = True
         writer.execute(f"pragma journal_size_limit = {_LOG_LIMIT}")
         if not _fits(writer):
-            self._transaction(writer, _migrate)
+            self.ran += self._transaction(writer, _migrate)
         if self._journal == "wal":
             # Waiting to begin is done here, more fairly than by SQLite, and nothing else waits in this mode.
             writer.execute("pragma busy_timeout = 0")
@@ -210,6 +210,7 @@ class MemoryEngine:
     def __init__(self) -> None:
         _check_version()
         self.users = 0
+        self.ran: list[str] = []
         self._inherited: list[sqlite3.Connection | None] = []
         self._start()
 
@@ -229,7 +230,7 @@ class MemoryEngine:
                     connection = sqlite3.connect(
                         ":memory:", isolation_level=None, check_same_thread=False, cached_statements=256
                     )
-                    _migrate(Cursor(connection))
+                    self.ran += _migrate(Cursor(connection))
                     self._connection = connection
 
     def read(self, query: str, params: Params) -> list[Row]:
@@ -273,7 +274,7 @@ def _commit(connection: sqlite3.Connection, do: Callable[[Cursor], T]) -> T:
 
 
 def _migrate(cursor: Cursor) -> list[str]:
-    cursor.script(_VERSIONS)
+    cursor.script(versions.TABLE)
     return versions.migrate(cursor.run, cursor.script, "sqlite")
 
 
