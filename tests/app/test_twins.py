@@ -10,7 +10,7 @@ import pytest
 from rota import BoundTask, Job, NamedTask, Rota, Task
 
 TOUCHES_NOTHING = {
-    Rota: {"task", "named", "now"},
+    Rota: {"task", "named", "now", "schema"},
     Job: set(),
     Task: {"using"},
     BoundTask: {"using"},
