@@ -26,12 +26,12 @@ class Pace:
     """How many jobs to have in hand; never less than the slots."""
 
     def after(self, ended: int, seconds: float) -> Pace:
-        """The pace after a busy stretch in which `ended` jobs ended. The target at most doubles, so a guess is soon mended."""
+        """The pace after a busy stretch in which `ended` jobs ended. It at most quadruples the target: a guess stays small."""
         if seconds <= 0:
             return self
         rate = (self.rate + ended / seconds) / 2
         ahead = min(int(rate * AHEAD_SECONDS), MOST_AHEAD)
-        return Pace(self.slots, rate, min(self.slots + ahead, max(self.target, self.slots) * 2))
+        return Pace(self.slots, rate, min(self.slots + ahead, max(self.target, self.slots) * 4))
 
     def room(self, in_hand: int) -> int:
         """How many jobs to claim now: none until half of the target is used up or a slot is free, since small claims cost."""
