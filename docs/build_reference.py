@@ -87,7 +87,7 @@ POLICIES = (
 """The policies whose waits a table shows."""
 
 INTERNAL = {
-    "Rota": {"take", "atake", "defaults", "rows", "attempts_of", "change", "read_result", "in_thread", "now"},
+    "Rota": {"now"},
     **{policy: {"wait"} for policy in ("Polynomial", "Exponential", "Fixed", "Waits", "ByError", "Never")},
 }
 """Methods that the parts of Rota ask of each other, and that no user needs."""
