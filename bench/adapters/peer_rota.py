@@ -54,9 +54,10 @@ def enqueue(n: int) -> None:
 def enqueue_silently(n: int) -> None:
     """The same enqueue, by an insert that has lost its notification."""
     texts = dict(queries.load("postgres"))
-    texts["insert"], found = re.subn(r"\(select pg_notify\(.*\)$", "null", texts["insert"], flags=re.MULTILINE)
+    name = "insert_one"
+    texts[name], found = re.subn(r"\(select pg_notify\(.*\)$", "null", texts[name], flags=re.MULTILINE)
     if found != 1:
-        raise SystemExit("the insert does not notify as this expects: see rota/stores/postgres.sql")
+        raise SystemExit(f"{name} does not notify as this expects: see rota/stores/postgres.sql")
     queries.load = lambda dialect: texts
     script.one_by_one(noop.enqueue, n)
 

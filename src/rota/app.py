@@ -12,7 +12,7 @@ from rota import operate
 from rota.clock import Clock, Micros, moment, span
 from rota.codec.wire import brief
 from rota.desk import StoreDesk, beside
-from rota.errors import ConfigError, JobNotFound
+from rota.errors import ConfigError, JobNotFound, NotSupported
 from rota.events import Event
 from rota.forks import in_child
 from rota.handle import Job, not_found
@@ -350,7 +350,9 @@ class Rota:
 
     @property
     def store(self) -> Store:
-        """The store, opened: its tables are made where they are missing."""
+        """The store, opened: its tables are made where they are missing. In eager mode there is none: `NotSupported`."""
+        if self.eager:
+            raise NotSupported("eager mode has no store: use the job that enqueue answered, or an app without eager=True")
         if self._store is None:
             with self._opening:
                 if self._store is None:

@@ -8,7 +8,7 @@
     ├── StoreError             the store refused or failed
     │   ├── StoreUnavailable   it cannot be reached, is full, or is locked by others
     │   └── SchemaMismatch     its tables are older or newer than this Rota
-    ├── NotSupported           this store lacks a capability that was asked for
+    ├── NotSupported           this store, or eager mode, cannot do what was asked
     ├── JobNotFound            no job has this id
     ├── MoveRefused            the job's state does not allow this
     ├── WaitTimeout            the job was not finished in time

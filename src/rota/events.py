@@ -25,10 +25,10 @@ class Kind(StrEnum):
     """An attempt failed and another is due later."""
     SNOOZED = "snoozed"
     RELEASED = "released"
-    """Handed back unfinished: the worker shuts down, or knows no such task."""
+    """Handed back unfinished, for the `reason` given: no attempt was used."""
     CANCELLED = "cancelled"
     LOST = "lost"
-    """The worker's lease ran out; the job was queued again or failed."""
+    """The worker's lease ran out; the job was queued again, failed, or was cancelled."""
 
 
 class Event(Struct, frozen=True):
@@ -78,7 +78,9 @@ def lost(job: Lost) -> Event:
 def tell(events: Iterable[Event]) -> None:
     """Log each event: successes at INFO, what someone may have to look at above it."""
     for event in events:
-        log.log(_LEVELS[event.kind], "%s", event, extra={"rota": event})
+        # What is handed back for later lacks something that someone may have to mend: its task's code, or a thread.
+        level = logging.WARNING if event.kind is Kind.RELEASED and event.wait else _LEVELS[event.kind]
+        log.log(level, "%s", event, extra={"rota": event})
 
 
 _LEVELS = {

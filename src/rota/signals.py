@@ -41,7 +41,7 @@ class Abandon(Signal):
 class Snooze(Signal):
     """Run the job again after `delay` seconds (or a `timedelta`); this attempt does not count.
 
-    A delay below a tenth of a second is one, so that a job that only snoozes does not keep a worker busy.
+    A shorter delay than a tenth of a second is made one, so that a job that only snoozes does not keep a worker busy.
 
     >>> raise Snooze(60)
     Traceback (most recent call last):

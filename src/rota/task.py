@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from rota.clock import Micros
@@ -220,11 +222,25 @@ def each_call(calls: Iterable[Sequence[Any]], new: Callable[[tuple[Any, ...]], N
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """A task's name where none is given: the function's module and its name there."""
+    """A task's name where none is given: the function's module and its name there.
+
+    A file that is run as a script is called `__main__`; the worker that imports it knows it by the file's name.
+    """
     try:
-        return f"{function.__module__}.{function.__qualname__}"
+        return f"{_module_of(function)}.{function.__qualname__}"
     except AttributeError:
         raise ConfigError(f'{brief(function)} has no name of its own: give it one with @app.task(name="…")') from None
+
+
+def _module_of(function: Callable[..., Any]) -> str:
+    if function.__module__ != "__main__":
+        return function.__module__
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return str(spec.name).removesuffix(".__main__")
+    file = getattr(main, "__file__", None)
+    return "__main__" if file is None else Path(file).stem
 
 
 def check_function(function: object) -> None:

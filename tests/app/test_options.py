@@ -191,6 +191,6 @@ def test_a_payload_over_the_limit_is_refused_and_not_stored(store_url: str) -> N
 
         take.enqueue("x" * 80)
         for task in (take, app.named("elsewhere")):
-            with pytest.raises(PayloadTooLarge, match=r"weigh 1\d\d bytes and the limit is 100: .* or raise max_payload"):
+            with pytest.raises(PayloadTooLarge, match=r"weighs 1\d\d bytes and the limit is 100: .* or raise max_payload"):
                 task.enqueue("x" * 110)
         assert len(app.jobs()) == 1

@@ -293,7 +293,7 @@ def test_annotations_may_name_what_is_defined_after_the_signature_is_made() -> N
 def test_a_payload_over_the_limit_is_refused_with_both_sizes() -> None:
     signature = taking(str)
     assert len(signature.encode(("a" * 92,), {}, 100)) == 100
-    with pytest.raises(PayloadTooLarge, match=r"weigh 101 bytes and the limit is 100.*reference"):
+    with pytest.raises(PayloadTooLarge, match=r"weighs 101 bytes and the limit is 100.*reference"):
         signature.encode(("a" * 93,), {}, 100)
 
 

@@ -76,5 +76,5 @@ def test_what_has_no_form_in_json_is_refused_with_its_path(args: Any, kwargs: An
 
 
 def test_the_limit_holds_without_the_code_too() -> None:
-    with pytest.raises(PayloadTooLarge, match=r"weigh 110 bytes and the limit is 100"):
+    with pytest.raises(PayloadTooLarge, match=r"weighs 110 bytes and the limit is 100"):
         encode_untyped(("a" * 100,), {}, 100)

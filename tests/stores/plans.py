@@ -13,7 +13,7 @@ ENDS = "{" + ",".join(f'"{id}":[1,5,null]' for id in IDS) + "}"
 BATCH: Mapping[str, object] = {"worker": "w", "ids": IDS, "ends": ENDS, "now": None}
 
 HOT: Mapping[str, Mapping[str, object]] = {
-    "insert": {"jobs": f'[["{IDS[0]}","t","q","[]",0,null,0,5,"k",false]]', "always": False, "now": None},
+    "insert": {"jobs": f'[["{IDS[0]}","t","q","[]",0,null,0,5,"k",false]]', "now": None},
     "claim": {"worker": "w", "queues": ["q1", "q2", "q3"], "limit": 100, "durable": True, "now": None},
     "succeed": BATCH,
     "fail": BATCH,

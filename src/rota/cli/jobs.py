@@ -6,6 +6,7 @@ import click
 
 from rota.app import Rota
 from rota.cli import changes
+from rota.cli.durations import brief
 from rota.cli.filters import filters, given, whole_id
 from rota.cli.place import reach_existing, reaches_app
 from rota.cli.records import arguments, attempt_record, job_record, moment, value, write_json
@@ -139,7 +140,7 @@ def _facts(row: JobRow, now: int) -> None:
         if at is not None:
             _fact(name, f"{moment(at)}  ({ago(at, now)} ago)" if at <= now else f"{moment(at)}  (in {ago(now, at)})")
     if row.took is not None:
-        _fact("took", f"{row.took / SECOND:g} s")
+        _fact("took", brief(row.took / SECOND))
     if row.worker is not None and row.state is State.RUNNING:
         _fact("worker", row.worker)
     if row.reason is not None:
@@ -176,12 +177,17 @@ def _fact(name: str, said: str) -> None:
     say(f"  {click.style(f'{name:9}', dim=True)}  {text}")
 
 
+_OUTCOMES = {"again": "failed, to be tried again", "released": "handed back", "lost": "its worker was lost"}
+"""What became of an attempt, where the record's own word says little."""
+
+
 def _attempt(row: AttemptRow) -> None:
     by = f", worker {row.worker}" if row.worker else ""
-    say(f"\nattempt {row.attempt}: {row.outcome} after {row.took / SECOND:g} s, at {moment(row.ended_at)}{by}")
+    outcome = _OUTCOMES.get(row.outcome, row.outcome)
+    say(f"\nattempt {row.attempt}: {outcome}, after {brief(row.took / SECOND)}, at {moment(row.ended_at)}{by}")
     if row.failure is None:
         return
-    trace = row.failure.trace.strip() or f"{row.failure.type}: {row.failure.message}"
+    trace = row.failure.trace.strip() or ": ".join(part for part in (row.failure.type, row.failure.message) if part)
     for line in escape(trace).splitlines():
         say(f"  {line}")
 

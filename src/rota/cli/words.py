@@ -23,7 +23,7 @@ def when(row: JobRow, now: Micros) -> str:
     """How long ago a job finished, how long it has waited or run, or how long until it is due."""
     if row.finished_at is not None:
         return f"{ago(row.finished_at, now)} ago"
-    if row.state is State.SCHEDULED:
+    if row.state is State.SCHEDULED and row.due > now:  # once its time has come, the next worker that looks queues it
         return f"in {ago(now, row.due)}"
     if row.state is State.RUNNING and row.claimed_at is not None:
         return f"for {ago(row.claimed_at, now)}"

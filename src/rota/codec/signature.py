@@ -62,7 +62,7 @@ class Signature:
         except TypeError:
             return self._encode_bound(form, self._bind(form, args, kwargs), limit)
         payload = self._write(form, filled)
-        weigh(payload, limit, self._name)
+        weigh(payload, limit, f"the payload of {self._name}")
         self._verify(form, filled, payload)
         return payload.decode()
 
@@ -133,11 +133,11 @@ class Signature:
         fields = dict(zip(form.names, form.struct.__struct_fields__, strict=True))
         filled = form.struct(**{fields[name]: value for name, value in arguments.items()})
         payload = self._write(form, filled)
-        weigh(payload, limit, self._name)
+        weigh(payload, limit, f"the payload of {self._name}")
         self._verify(form, filled, payload)
         args, kwargs = self._split(form, arguments)
         payload = write({"*": args, **kwargs} if args else kwargs)
-        weigh(payload, limit, self._name)
+        weigh(payload, limit, f"the payload of {self._name}")
         return payload.decode()
 
     def _decode_bound(self, form: Form, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:

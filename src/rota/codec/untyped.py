@@ -34,7 +34,7 @@ def encode_untyped(args: tuple[Any, ...], kwargs: Mapping[str, Any], limit: int)
             except Exception as inner:  # noqa: BLE001 - a value's own code may raise anything
                 raise refusal(value, path, inner) from error
         raise ArgumentsError(f"the arguments cannot be stored: {error}") from error
-    weigh(payload, limit, "this job")
+    weigh(payload, limit, "the payload of this job")
     _skim(payload)
     if any(word in payload for word in _ENDLESS):
         for path, value in _named(args, kwargs):

@@ -31,8 +31,8 @@ def weigh(payload: bytes, limit: int, whose: str) -> None:
     """Refuse a payload that weighs more than `limit` bytes."""
     if len(payload) > limit:
         raise PayloadTooLarge(
-            f"{whose}: the arguments weigh {len(payload):,} bytes and the limit is {limit:,}: "
-            "store the data elsewhere and pass a reference to it (an id, a key, a path), or raise max_payload"
+            f"{whose} weighs {len(payload):,} bytes and the limit is {limit:,}: "
+            "store the data elsewhere and keep a reference to it (an id, a key, a path), or raise max_payload"
         )
 
 

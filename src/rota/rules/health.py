@@ -79,6 +79,10 @@ def _past_lease(late: Sequence[WorkerRow], held: Mapping[str, int], now: Micros)
 def _unserved(waiting: Sequence[Count], live: Sequence[WorkerRow]) -> list[Problem]:
     if any(worker.queues is None for worker in live):
         return []
+    if waiting and not live:
+        names = ", ".join(sorted({repr(count.queue) for count in waiting}))
+        text = f"no worker is alive, and jobs wait on {names}: start one with rota worker"
+        return [Problem(Trouble.UNSERVED_QUEUE, text, sum(count.jobs for count in waiting))]
     served = {queue for worker in live for queue in worker.queues or ()}
     jobs: dict[str, int] = {}
     for count in waiting:

@@ -12,7 +12,7 @@ AHEAD_SECONDS = 0.02
 """A worker claims ahead as much as it ends in this time, so that is about how long a claimed job waits for a slot."""
 MOST_AHEAD = 1_000
 STALE_SECONDS = 1.0
-"""A job that was claimed ahead and has waited this long is handed back: the jobs before it are slower than they were."""
+"""When no waiting job has got a slot for this long, all that wait are handed back: those before them are slower than before."""
 
 
 @dataclass(frozen=True, slots=True)

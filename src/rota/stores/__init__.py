@@ -22,7 +22,9 @@ _EXTRA = dict.fromkeys(("postgresql", "postgres"), "pip install 'rota[postgres]'
 
 
 def open_store(url: str, **options: object) -> Store:
-    """The store that a URL names, not yet connected; the scheme chooses among the entry points `rota.stores`.
+    """The store that a URL names, not yet connected.
+
+    It is one of Rota's own by its scheme, else an entry point of the group `rota.stores`.
 
     Raises `ConfigError` when the scheme, the URL or an option is not known, `DriverMissing` when the driver is not installed.
     """
@@ -40,7 +42,8 @@ def _opener(scheme: str, url: str) -> Callable[..., Store]:
         try:
             opener: Callable[..., Store] = getattr(import_module(module), name)
         except ImportError as error:
-            raise DriverMissing(f"the store {scheme}:// needs a driver that is missing ({error}): {_EXTRA[scheme]}") from error
+            mend = _EXTRA.get(scheme, "use a Python that was built with it")
+            raise DriverMissing(f"the store {scheme}:// needs a driver that is missing ({error}): {mend}") from error
         return opener
     # Imported here: it takes longer than all the rest, and the stores that come with Rota need no search.
     from importlib.metadata import entry_points

@@ -46,7 +46,7 @@ class Ahead:
 
 def add(run: Run, jobs: Sequence[NewJob], now: Micros | None) -> list[Inserted]:
     """Insert jobs in one statement; only when some were not added is it looked up why."""
-    [[added, *_]] = run("insert", {"jobs": rows.jobs_json(jobs), "always": False, "now": now})
+    [[added, *_]] = run("insert", {"jobs": rows.jobs_json(jobs), "now": now})
     return settle(run, jobs, added, now)
 
 
@@ -70,5 +70,5 @@ def settle(run: Run, jobs: Sequence[NewJob], added: int, now: Micros | None) -> 
                     free.append(job)
             open_ = free
             if open_:
-                run("insert", {"jobs": rows.jobs_json(open_), "always": False, "now": now})
+                run("insert", {"jobs": rows.jobs_json(open_), "now": now})
     return [answers[job.id] for job in jobs]

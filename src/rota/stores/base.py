@@ -1,7 +1,8 @@
 """The one seam between Rota and where jobs are kept.
 
-A store makes each operation one atomic step. It never sleeps, never retries and decides nothing that a rule can decide.
-Every operation takes `now`: `None` means the store's own clock, a number replaces it.
+A store makes each operation one atomic step. It waits for other transactions and for nothing else: a store that is away
+is the caller's to try again. It decides nothing that a rule can decide.
+Operations that depend on the time take `now`: `None` means the store's own clock, a number replaces it.
 Any thread may call any operation; a store that finds itself in a forked child opens anew.
 An unreachable, full or locked store raises `StoreUnavailable`; nothing was changed then, except that the reply to a commit
 may have been lost.
@@ -56,8 +57,6 @@ class Listener(Protocol):
 class Store(Protocol):
     """Where jobs are kept. See the module for what holds of every operation."""
 
-    capabilities: frozenset[str]
-    """What this store can do beyond the basics: `transactions`, `limits`."""
     url: str
     """Where it is, without its password."""
 

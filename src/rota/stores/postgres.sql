@@ -18,7 +18,7 @@ with added as (
     returning 1
 )
 select (select count(*) from added),
-       (select pg_notify(:channel, '') where :always or exists (select 1 from rota_workers where asleep))
+       (select pg_notify(:channel, '') where exists (select 1 from rota_workers where asleep))
 
 -- name: insert_one
 -- Add a job, save where its id or key is taken, and ring sleepers. It costs half of what a batch of one does.

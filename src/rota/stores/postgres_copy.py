@@ -21,7 +21,7 @@ def copy(session: Session, jobs: Sequence[NewJob], now: Micros, meanwhile: Calla
         with session.transaction():
             _stream(session, jobs, now, meanwhile)
     except errors.UniqueViolation:  # COPY cannot skip what is there already
-        session.run("insert", {"jobs": rows.jobs_json(jobs), "always": False, "now": now})
+        session.run("insert", {"jobs": rows.jobs_json(jobs), "now": now})
         return
     # Looked up after the COPY, which waits for a transaction that is finishing one of these jobs. Ids sort by their time, so
     # jobs that are newer than all that ever finished are not among those.

@@ -28,7 +28,7 @@ _HURRIES = frozenset({"claim"})
 
 _TYPES = {
     **dict.fromkeys(("jobs", "ends", "reports"), "jsonb"),
-    **dict.fromkeys(("always", "asleep", "durable", "among_live", "among_finished", "key_waiting"), "boolean"),
+    **dict.fromkeys(("asleep", "durable", "among_live", "among_finished", "key_waiting"), "boolean"),
     **dict.fromkeys(("age", "delay", "lease", "limit", "pid", "run_at"), "bigint"),
     **dict.fromkeys(("priority", "max_attempts", "concurrency", "excuse", "number"), "integer"),
     **dict.fromkeys(("job_id", "before"), "uuid"),
@@ -118,17 +118,19 @@ def meaning(error: psycopg.Error, place: str) -> StoreError:
         case "25" if state == "25006":
             return StoreUnavailable(f"Postgres at {place} takes no writes ({said}): point the URL at the primary")
         case "08" | "57" | "55" | "58":
-            return StoreUnavailable(f"Postgres at {place} cannot serve now: {said}")
+            return StoreUnavailable(f"Postgres at {place} cannot serve now ({said}): wait, or look at its log")
         case "28":
-            return StoreUnavailable(f"Postgres at {place} refuses this user: {said}")
+            return StoreUnavailable(f"Postgres at {place} refuses this user ({said}): check user and password in the URL")
         case "3D":
-            return StoreUnavailable(f"Postgres at {place} has no such database: {said}")
+            return StoreUnavailable(f"Postgres at {place} has no such database ({said}): create it, or correct the URL")
         case _ if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn):
             return SchemaMismatch(f"the tables in Postgres at {place} are not those of this Rota ({said}): run `rota migrate`")
         case "42" if state == "42501":
-            return StoreError(f"this user lacks a right in Postgres at {place}: {said}")
+            return StoreError(f"this user lacks a right in Postgres at {place} ({said}): have it granted")
         case "" if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-            return StoreUnavailable(f"Postgres at {place} cannot be reached: {said}")
+            return StoreUnavailable(
+                f"Postgres at {place} cannot be reached ({said}): see that it runs and that the URL is right"
+            )
         case _:
             return StoreError(f"Postgres at {place} refused a query: {said}")
 

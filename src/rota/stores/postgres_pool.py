@@ -60,7 +60,8 @@ class Pool:
         self._after_fork()
         if not self._free.acquire(timeout=_PATIENCE):
             raise StoreUnavailable(
-                f"all {self._max_size} connections to Postgres at {self.place} have been busy for {_PATIENCE:g} s"
+                f"all {self._max_size} connections to Postgres at {self.place} have been busy for {_PATIENCE:g} s: "
+                "end what holds them, or raise max_size"
             )
         try:
             with self._errors():

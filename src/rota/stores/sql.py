@@ -37,15 +37,12 @@ from rota.stores import moves, rows
 from rota.stores.base import Listener
 from rota.stores.database import Call, Database
 
-_TRANSACTIONS = frozenset({"transactions"})
-
 
 class SqlStore:
     """A `Store` that keeps its jobs in a SQL database. `rota.stores.base` says what each operation promises."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.capabilities = _TRANSACTIONS
         self.url = database.url
 
     def open(self) -> None:

@@ -60,10 +60,7 @@ class SqliteDatabase:
         self._holds = False
 
     def open(self) -> None:
-        if not self._holds:
-            self._holds = True
-            self._engine.users += 1
-        self._engine.ready()
+        self._ready()
 
     def close(self) -> None:
         if self._holds:
@@ -79,8 +76,7 @@ class SqliteDatabase:
         return twin
 
     def migrate(self) -> list[str]:
-        self.open()  # which makes tables that are missing
-        ran, self._engine.ran = self._engine.ran, []
+        ran = self._ready()  # which makes tables that are missing
         return ran + self._engine.write(lambda cursor: versions.migrate(cursor.run, cursor.script, "sqlite"), durable=True)
 
     def schema(self) -> list[tuple[str, str]]:
@@ -114,6 +110,12 @@ class SqliteDatabase:
             return answers
 
         return self.work(write)
+
+    def _ready(self) -> list[str]:
+        if not self._holds:
+            self._holds = True
+            self._engine.users += 1
+        return self._engine.ready()
 
     def _insert_one(self, job: NewJob, present: Micros) -> list[Inserted]:
         """A lone job, without the way through JSON; only when it was not added is it looked up why."""

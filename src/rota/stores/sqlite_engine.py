@@ -57,10 +57,10 @@ class Engine(Protocol):
 
     users: int
     """How many of them are open."""
-    ran: list[str]
-    """The migrations that ran as it was opened."""
 
-    def ready(self) -> None: ...
+    def ready(self) -> list[str]:
+        """Open what is not open, and answer the names of the migrations that this call ran."""
+        ...
 
     def read(self, query: str, params: Params) -> list[Row]: ...
 
@@ -77,7 +77,6 @@ class FileEngine:
     def __init__(self, path: Path, journal: str, patience: float) -> None:
         _check_version()
         self.users = 0
-        self.ran: list[str] = []
         self.path = path
         self._journal = journal
         self._patience = patience
@@ -92,7 +91,7 @@ class FileEngine:
         self._full_sync = True
         self._pid = os.getpid()  # last: it tells other threads that all is ready
 
-    def ready(self) -> None:
+    def ready(self) -> list[str]:
         if self._pid != os.getpid():
             # A forked child must neither use nor close what it inherited: SQLite's locks belong to the parent.
             self._inherited += [self._writer, self._reader]
@@ -100,7 +99,8 @@ class FileEngine:
         if self._writer is None:
             with self._writing, self._errors():
                 if self._writer is None:
-                    self._open()
+                    return self._open()
+        return []
 
     def read(self, query: str, params: Params) -> list[Row]:
         with self._reading, self._errors():
@@ -148,27 +148,28 @@ class FileEngine:
             "wal_bytes": wal_bytes,
         }
 
-    def _open(self) -> None:
+    def _open(self) -> list[str]:
         writer = self.connect()
         try:
-            self._prepare(writer)
+            ran = self._prepare(writer)
             reader = self.connect()
         except BaseException:
             writer.close()
             raise
         reader.execute("pragma query_only = 1")
         self._writer, self._reader = writer, reader
+        return ran
 
-    def _prepare(self, writer: sqlite3.Connection) -> None:
+    def _prepare(self, writer: sqlite3.Connection) -> list[str]:
         self._until_free(lambda: writer.execute(f"pragma journal_mode = {self._journal}").fetchone())
         writer.execute("pragma synchronous = full")
         self._full_sync = True
         writer.execute(f"pragma journal_size_limit = {_LOG_LIMIT}")
-        if not _fits(writer):
-            self.ran += self._transaction(writer, _migrate)
+        ran = [] if _fits(writer) else self._transaction(writer, _migrate)
         if self._journal == "wal":
             # Waiting to begin is done here, more fairly than by SQLite, and nothing else waits in this mode.
             writer.execute("pragma busy_timeout = 0")
+        return ran
 
     def _transaction(self, connection: sqlite3.Connection, do: Callable[[Cursor], T]) -> T:
         self._until_free(lambda: connection.execute("begin immediate"))
@@ -210,7 +211,6 @@ class MemoryEngine:
     def __init__(self) -> None:
         _check_version()
         self.users = 0
-        self.ran: list[str] = []
         self._inherited: list[sqlite3.Connection | None] = []
         self._start()
 
@@ -220,7 +220,7 @@ class MemoryEngine:
         self.commits = Commits()
         self._pid = os.getpid()
 
-    def ready(self) -> None:
+    def ready(self) -> list[str]:
         if self._pid != os.getpid():
             self._inherited.append(self._connection)
             self._start()
@@ -230,8 +230,10 @@ class MemoryEngine:
                     connection = sqlite3.connect(
                         ":memory:", isolation_level=None, check_same_thread=False, cached_statements=256
                     )
-                    self.ran += _migrate(Cursor(connection))
+                    ran = _migrate(Cursor(connection))
                     self._connection = connection
+                    return ran
+        return []
 
     def read(self, query: str, params: Params) -> list[Row]:
         with self._lock:

@@ -20,7 +20,7 @@ class Crew:
     A slot goes from a body that ended straight to the next job, without the ledger, so it never waits for the store.
     """
 
-    def __init__(self, slots: int, bell: Bell) -> None:
+    def __init__(self, slots: int, bell: Bell, start: Start) -> None:
         self.slots = slots
         self.bell = bell
         self.ring_at = 1
@@ -29,18 +29,14 @@ class Crew:
         """Every job that was added and has not ended."""
         self.timed: set[Run] = set()
         """Those that have a deadline; the ledger watches it."""
-        self._start: Start = lambda _: None
+        self._start = start
         self._lock = threading.Lock()
         self._waiting: deque[Run] = deque()
         self._free = slots
-        self._oldest = 0.0
+        self._moved_at = 0.0
         self._outcomes: deque[tuple[Run, Outcome]] = deque()
         self._stuck: set[Run] = set()
         self._blocked: set[Run] = set()
-
-    def begin_with(self, start: Start) -> None:
-        """Say who runs bodies: `start` is given jobs that have a slot, and must not block."""
-        self._start = start
 
     # -- for the ledger -------------------------------------------------------------------------
 
@@ -48,7 +44,7 @@ class Crew:
         """Take claimed jobs in hand; those that find a slot free begin."""
         with self._lock:
             if not self._waiting:
-                self._oldest = time.monotonic()
+                self._moved_at = time.monotonic()
             self.in_hand.update(runs)
             self._waiting.extend(runs)
             ready = [self._waiting.popleft() for _ in range(min(self._free, len(self._waiting)))]
@@ -104,9 +100,9 @@ class Crew:
         """How many slots are free."""
         return self._free
 
-    def waited(self) -> float:
+    def stalled(self) -> float:
         """For how many seconds, about, jobs in hand have waited for a slot without pause."""
-        return time.monotonic() - self._oldest if self._waiting else 0.0
+        return time.monotonic() - self._moved_at if self._waiting else 0.0
 
     # -- for whoever runs bodies ----------------------------------------------------------------
 
@@ -129,7 +125,7 @@ class Crew:
         """The next job for a slot that just became free; where none waits, the slot is given back."""
         with self._lock:
             if self._waiting:
-                self._oldest = time.monotonic()
+                self._moved_at = time.monotonic()
                 return self._waiting.popleft()
             self._free += 1
             return None

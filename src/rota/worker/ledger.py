@@ -112,7 +112,7 @@ class Ledger:
         self._end_overdue()
         if self._stopping.is_set():
             self._wind_down()
-        elif self._crew.waited() > STALE_SECONDS:
+        elif self._crew.stalled() > STALE_SECONDS:
             self._hand_back(self._crew.unstarted(), "it waited for a slot too long")
             self._pace = Pace(self._crew.slots)  # what it learnt is no longer so
         for run, outcome in self._crew.outcomes():
@@ -317,6 +317,3 @@ class Ledger:
         else:
             until.append(self._lookout.next_at())
         self._bell.wait(min(until) - now)
-
-
-__all__ = ["Ledger"]

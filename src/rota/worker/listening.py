@@ -24,8 +24,6 @@ class Listening:
         self._stopping = threading.Event()
         self._listener: Listener | None = None
         self._thread = threading.Thread(target=self._serve, name="rota-listener", daemon=True)
-        self.connected = False
-        """Whether it hears the store now; meanwhile the worker looks on its own."""
 
     def start(self) -> None:
         self._thread.start()
@@ -43,10 +41,8 @@ class Listening:
             try:
                 self._listen(backoff)
             except StoreUnavailable as error:
-                self.connected = False
                 backoff.pause("the listener has no connection", error)
             except Exception:
-                self.connected = False
                 log.exception("the listener failed, and is made anew")
                 backoff.pause("the listener failed", None)
 
@@ -54,7 +50,6 @@ class Listening:
         listener = self._store.listen()
         self._listener = listener
         try:
-            self.connected = True
             backoff.over()
             self._rung()  # what came while nobody listened
             while not self._stopping.is_set():

@@ -73,7 +73,7 @@ class Worker:
         for task in app.tasks.values():
             task.signature.check()
         self._bell = Bell()
-        self._crew = Crew(concurrency, self._bell)
+        self._crew = Crew(concurrency, self._bell, self._start)
         self._identity = Identity(name, self.queues, list(app.tasks), concurrency, check_lease(lease), __version__)
         self._poll = poll_seconds
         self._threads = Threads(self._crew, self._start)
@@ -121,14 +121,14 @@ class Worker:
         """Begin to work in threads of its own. Waits for no store: one that is away is tried again and again."""
         if self._main is not None:
             raise ConfigError("this worker was started before: make another")
-        self._crew.begin_with(self._start)
         self._main = threading.Thread(target=self._serve, name="rota-ledger", daemon=True)
         self._main.start()
 
     def request_stop(self, handback_in: float) -> None:
         """Stop claiming; hand back what still runs in so many seconds. Returns at once."""
         if not self._stopping.is_set():
-            log.info("stopping: no more jobs are claimed; what runs has %g s", handback_in)
+            running = len(self._crew.in_hand) - self._crew.waiting
+            log.info("stopping: %d running, with %g s to end; another signal hands them back at once", running, handback_in)
         self._handback_in = handback_in
         self._stopping.set()
         if self._ledger is not None:
@@ -226,7 +226,7 @@ class Worker:
     def _say_hello(self, store: Store) -> None:
         queues = "all queues" if self.queues is None else "queues " + ", ".join(self.queues)
         log.info(
-            "worker %s (pid %d) on %s serves %s with %d slots; it knows %d tasks: %s",
+            "worker %s (pid %d) on %s serves %s with %d slots; its tasks (%d): %s",
             self._identity.row.name,
             os.getpid(),
             store.url,

@@ -51,7 +51,6 @@ class Lifetime:
     def test_a_store_tells_where_it_is_and_what_it_can_do(self, store: Store) -> None:
         assert "://" in store.url
         assert store.twin().url == store.url
-        assert store.capabilities <= {"transactions", "limits"}
 
     def test_vitals_tell_the_clock_and_the_size(self, store: Store) -> None:
         vitals = store.vitals()
