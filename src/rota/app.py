@@ -381,6 +381,19 @@ class Rota:
     async def amigrate(self) -> list[str]:
         return await self._desk.in_thread(self.migrate)
 
+    def there(self) -> bool:
+        """Whether the store's tables are there. Makes nothing, where any other use would make them."""
+        if self._store is not None:
+            return True
+        store = self._unopened()
+        try:
+            return store.there()
+        finally:
+            store.close()
+
+    async def athere(self) -> bool:
+        return await self._desk.in_thread(self.there)
+
     def schema(self) -> list[tuple[str, str]]:
         """The name and the SQL of each step that makes the store's tables from nothing. The store is not touched."""
         return self._unopened().schema()

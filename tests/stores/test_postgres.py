@@ -397,3 +397,13 @@ def test_the_printed_schema_makes_tables_that_need_nothing_more(postgres_server:
         store.insert([job()])
         assert store.queues() == [job().queue]
         store.close()
+
+
+def test_asking_whether_the_tables_are_there_makes_none(postgres_server: PostgresServer) -> None:
+    with postgres_server.database() as url:
+        store = open_store(url)
+        assert not store.there()
+        assert not store.there()
+        store.open()
+        assert store.there()
+        store.close()

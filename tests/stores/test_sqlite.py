@@ -257,3 +257,12 @@ def test_a_migration_tells_what_it_ran_also_where_opening_ran_it(path: Path) -> 
     assert store.migrate() == ["0001_tables"]
     assert store.migrate() == []
     store.close()
+
+
+def test_asking_whether_the_file_is_there_makes_none(path: Path) -> None:
+    store = open_store(f"sqlite:///{path}")
+    assert not store.there()
+    assert not path.exists()
+    store.open()
+    assert store.there()
+    store.close()

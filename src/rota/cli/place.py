@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ import click
 from rota.app import Rota
 from rota.cli.finding import find_app
 from rota.errors import StoreError
+
+_PASSWORD = re.compile(r"(?<=[^/]):[^/@]*@")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -70,12 +73,13 @@ def reach(ctx: click.Context) -> Rota:
 
 
 def reach_existing(ctx: click.Context) -> Rota:
-    """`reach`, for commands that look at or change what is there: a SQLite file that is not there is not made."""
+    """`reach`, for commands that look at or change what is there: what is not there is not made."""
     app = reach(ctx)
-    parts = urlsplit(app.url)
-    if parts.scheme == "sqlite" and not parts.netloc and not Path(unquote(parts.path[1:])).exists():
+    if not app.there():
+        parts = urlsplit(app.url)
+        what = f"SQLite file {unquote(parts.path[1:])}" if parts.scheme == "sqlite" else "table of Rota's"
         raise StoreError(
-            f"there is no SQLite file {unquote(parts.path[1:])} (of {app.url}, seen from {Path.cwd()}): "
+            f"there is no {what} (of {_PASSWORD.sub('@', app.url)}, seen from {Path.cwd()}): "
             "nothing was enqueued there yet; `rota migrate` makes it"
         )
     return app

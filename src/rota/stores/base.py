@@ -79,6 +79,10 @@ class Store(Protocol):
         """Bring the tables to this version under a lock and return the names of the migrations that ran."""
         ...
 
+    def there(self) -> bool:
+        """Whether the tables are there. Makes nothing."""
+        ...
+
     def schema(self) -> list[tuple[str, str]]:
         """The name and the text of each step that makes the tables from nothing, in order. The store is not touched."""
         ...

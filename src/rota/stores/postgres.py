@@ -100,6 +100,11 @@ class PostgresDatabase:
         self._opened_in = os.getpid()
         return ran
 
+    def there(self) -> bool:
+        with self._pool.session(self._queries, "kept") as session:
+            [(there, _)] = session.run("tables", self._names())
+            return bool(there)
+
     def schema(self) -> list[tuple[str, str]]:
         name, text = "0000_schema", f"create schema if not exists {self._queries.quoted};"
         return [(name, text), *((name, self._queries.qualify(text)) for name, text in versions.script("postgres"))]

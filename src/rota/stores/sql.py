@@ -57,6 +57,9 @@ class SqlStore:
     def migrate(self) -> list[str]:
         return self._database.migrate()
 
+    def there(self) -> bool:
+        return self._database.there()
+
     def schema(self) -> list[tuple[str, str]]:
         return self._database.schema()
 

@@ -79,6 +79,9 @@ class SqliteDatabase:
         ran = self._ready()  # which makes tables that are missing
         return ran + self._engine.write(lambda cursor: versions.migrate(cursor.run, cursor.script, "sqlite"), durable=True)
 
+    def there(self) -> bool:
+        return not isinstance(self._engine, FileEngine) or self._engine.path.exists()
+
     def schema(self) -> list[tuple[str, str]]:
         return versions.script("sqlite")
 

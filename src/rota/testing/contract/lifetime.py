@@ -26,6 +26,9 @@ class Lifetime:
     def test_an_open_store_needs_no_migration(self, store: Store) -> None:
         assert store.migrate() == []
 
+    def test_an_open_store_is_there(self, store: Store) -> None:
+        assert store.there()
+
     def test_a_closed_store_opens_again_when_it_is_used(self, store: Store) -> None:
         store.close()
         store.close()
@@ -48,7 +51,7 @@ class Lifetime:
         twin.close()
         assert state(store, id) == "queued"
 
-    def test_a_store_tells_where_it_is_and_what_it_can_do(self, store: Store) -> None:
+    def test_a_store_tells_where_it_is(self, store: Store) -> None:
         assert "://" in store.url
         assert store.twin().url == store.url
 
