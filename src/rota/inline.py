@@ -18,7 +18,6 @@ from rota.isolation import Child
 from rota.model import (
     Again,
     Ask,
-    Cancelled,
     Claimed,
     Ended,
     Failed,
@@ -26,12 +25,10 @@ from rota.model import (
     Outcome,
     Released,
     Report,
-    Snoozed,
     State,
-    Succeeded,
     WorkerRow,
 )
-from rota.rules.decide import Raised, decide, no_performer
+from rota.rules.decide import Raised, decide, keeps, no_performer
 from rota.rules.retry import Polynomial
 from rota.stores.base import Store
 from rota.task import Task
@@ -70,19 +67,6 @@ def drain(store: Store, tasks: Tasks, queues: Sequence[str] | None, kept: frozen
         return happened
     finally:
         store.leave(worker.id, now)
-
-
-def keeps(outcome: Outcome, kept: frozenset[State]) -> bool:
-    """Whether a job with this outcome stays in the history."""
-    match outcome:
-        case Succeeded():
-            return State.SUCCEEDED in kept
-        case Failed():
-            return State.FAILED in kept
-        case Cancelled():
-            return State.CANCELLED in kept
-        case Again() | Snoozed() | Released():
-            return True
 
 
 def _step(

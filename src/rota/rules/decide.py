@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from rota.model import Again, Cancelled, Claimed, Failed, Failure, Outcome, Released, Snoozed, Succeeded
+from rota.model import Again, Cancelled, Claimed, Failed, Failure, Outcome, Released, Snoozed, State, Succeeded
 from rota.rules.retry import BadWait, RetryPolicy
 from rota.rules.unknown import look_again
 from rota.signals import Abandon, Retry, Snooze
@@ -80,6 +80,21 @@ def unknown(job: Claimed) -> Outcome:
 def no_performer(task: str) -> str:
     """The reason given for a job whose task nobody registers, in the guide's words."""
     return f"no performer is named {task}"
+
+
+def keeps(outcome: Outcome, kept: frozenset[State]) -> bool:
+    """Whether a job with this outcome stays in the history."""
+    match outcome:
+        case Succeeded():
+            return State.SUCCEEDED in kept
+        case Failed():
+            return State.FAILED in kept
+        case Cancelled():
+            return State.CANCELLED in kept
+        case Again() | Snoozed() | Released():
+            return True
+        case _:
+            assert_never(outcome)
 
 
 def _by_policy(error: BaseException, failure: Failure, job: Claimed, policy: RetryPolicy, dice: float) -> Outcome:

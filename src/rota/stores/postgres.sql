@@ -1,8 +1,8 @@
 -- The queries that Postgres runs in its own form. Each is one statement.
 --
 -- Rows are found by `id = any(array)`, which stays an index scan; joins against a batch flip to reading the whole table. What
--- belongs to a row of a batch is looked up in one jsonb parameter by the row's id. Plans are made anew for each run, from the
--- tables' present sizes: one made while a table was empty would read all of it when it is full.
+-- belongs to a row of a batch is looked up in one jsonb parameter by the row's id. What runs often keeps its plan, along
+-- indexes alone (see `Plans` in postgres_pool.py); searches, counts and pruning are planned at each run.
 
 -- name: insert
 -- Add jobs, save those whose id or key is taken, ring sleepers, and answer how many were added.

@@ -79,7 +79,9 @@ from json_each(:ends) as e cross join rota_jobs as j
 where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
 insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
                           key_waiting, worker, claimed_at, finished_at, took, result, reason, progress)
-select j.id, j.task, j.queue, 'succeeded', j.priority, j.due, j.created_at, j.claim, j.excused, j.max_attempts, j.args, j.key, j.key_waiting, j.worker, j.claimed_at, :now, json_extract(e.value, '$[1]'), json_extract(e.value, '$[2]'), null, j.progress
+select j.id, j.task, j.queue, 'succeeded', j.priority, j.due, j.created_at, j.claim, j.excused,
+       j.max_attempts, j.args, j.key, j.key_waiting, j.worker, j.claimed_at, :now, json_extract(e.value, '$[1]'),
+       json_extract(e.value, '$[2]'), null, j.progress
 from json_each(:ends) as e cross join rota_jobs as j
 where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
 delete from rota_jobs

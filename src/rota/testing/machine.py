@@ -1,7 +1,7 @@
 """Random operations on a store and on the reference, compared after every step.
 
 def test_my_store_does_what_the_reference_does(store):
-    compare(store)
+    compare(store, examples=200, steps=12)
 """
 
 from __future__ import annotations

@@ -14,9 +14,8 @@ from rota import events
 from rota.app import Rota
 from rota.attempt import LOST, SHUTDOWN, TIMED_OUT, Run, conclude, timed_out
 from rota.errors import StoreUnavailable
-from rota.inline import keeps
 from rota.model import Ask, Claimed, Ended, Failed, Failure, Outcome, Released, Report, State, Succeeded
-from rota.rules.decide import unknown
+from rota.rules.decide import keeps, unknown
 from rota.rules.pace import STALE_SECONDS, Pace
 from rota.stores.base import Store
 from rota.worker.backoff import Backoff

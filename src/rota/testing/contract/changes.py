@@ -62,7 +62,7 @@ TRIES: Mapping[Move, Try] = {
     Move.RETRY: _by_hand(Move.RETRY),
     Move.DELETE: _by_hand(Move.DELETE),
 }
-"""How each move is attempted. Only limits hold a job, so `hold` and `held` are in the contract of limits."""
+"""How each move is attempted. Only limits hold a job, so `hold` and `held` are not tried here."""
 
 CELLS = [(move, state) for move in TRIES for state in STATES]
 
