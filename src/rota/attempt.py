@@ -6,6 +6,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
@@ -159,8 +160,16 @@ def returned(run: Run, value: object) -> Returned:
         weigh(result.encode(), run.task.desk.max_payload, f"the result of {run.task.name}")
         return Returned(result)
     except Exception as error:  # noqa: BLE001  # the value's own code may raise anything
-        log.warning("the result of %s (job %s) is not kept: %s", run.task.name, run.job.id, failure_of(error).message)
+        with suppress(Exception):  # nor must a log that fails: the work is done
+            log.warning("the result of %s (job %s) is not kept: %s", run.task.name, run.job.id, failure_of(error).message)
         return Returned()
+
+
+def failed_to_run(run: Run, error: Exception) -> Outcome:
+    """The outcome of a body that could not be run, or whose end could not be told: what went wrong is its failure."""
+    with suppress(Exception):  # what went wrong may have been the log itself
+        log.exception("%s (job %s) could not be run to its end", run.task.name, run.job.id)
+    return conclude(run, Raised(error, failure_of(error)))
 
 
 def conclude(run: Run, end: End) -> Outcome:

@@ -10,6 +10,7 @@ import msgspec
 from rota.codec import clean
 from rota.model import Claimed, Progress
 
+_MOST = 1e300
 _NOTE = 500
 """How many characters of a note are kept."""
 
@@ -70,7 +71,13 @@ class CurrentJob:
         return True
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
-        """Say how far the body is. Cheap: the latest word is stored with the worker's next beat, about once a second."""
+        """Say how far the body is. Cheap: the latest word is stored with the worker's next beat, about once a second.
+
+        Raises `ValueError` for what is no finite number.
+        """
+        for number in (done, *(() if total is None else (total,))):
+            if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= _MOST:
+                raise ValueError(f"progress({done!r}, {total!r}): say how much is done, and of how much, as finite numbers")
         self._run.progress = msgspec.json.encode(Progress(done, total, clean(note, _NOTE))).decode()
 
     def __repr__(self) -> str:

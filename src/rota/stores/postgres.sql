@@ -125,7 +125,13 @@ returning id
 -- name: put_back
 -- Let jobs wait for another attempt and remember this one, where it still counts:
 -- [claim, took, wait, reason, outcome, type, message, trace, excuse, looks] by id. A job that was asked to be cancelled is cancelled.
-with back as (
+-- The rows are locked first, since someone may ask for the cancel right now, and what is so is then decided once.
+with mine as materialized (
+    select id, claim, excused, cancelling, :ends -> (id::text) as said
+    from rota_jobs
+    where id in :ids and worker = :worker and claim = ((:ends -> (id::text)) ->> 0)::integer
+    for update
+), back as (
     update rota_jobs
     set state = case when ((:ends -> (id::text)) ->> 2)::bigint > 0 then 'scheduled' else 'queued' end,
         due = :now + ((:ends -> (id::text)) ->> 2)::bigint,
@@ -134,28 +140,21 @@ with back as (
         looks = ((:ends -> (id::text)) ->> 9)::integer,
         worker = null,
         claimed_at = null
-    where id in :ids and worker = :worker and claim = ((:ends -> (id::text)) ->> 0)::integer and not cancelling
-    returning id, claim, excused - ((:ends -> (id::text)) ->> 8)::integer as excused
+    where id = any(array(select id from mine where not cancelling))
 ), cancelled as (
-    delete from rota_jobs
-    where id in :ids and worker = :worker and claim = ((:ends -> (id::text)) ->> 0)::integer and cancelling
-    returning *
+    delete from rota_jobs where id = any(array(select id from mine where cancelling)) returning *
 ), kept as (
     insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
                               key_waiting, worker, claimed_at, finished_at, took, reason, progress)
     select id, task, queue, 'cancelled', priority, due, created_at, claim, excused, max_attempts, args, key,
            key_waiting, worker, claimed_at, :now, ((:ends -> (id::text)) ->> 1)::bigint, 'cancelled while running', progress
     from cancelled
-), counted as (
-    select id, claim, excused, :ends -> (id::text) as said from back
-    union all
-    select id, claim, excused, :ends -> (id::text) from cancelled
 ), noted as (
     insert into rota_attempts (job, claim, attempt, worker, ended_at, outcome, took, error_type, error_message, error_trace)
     select id, claim, claim - excused, :worker, :now, said ->> 4, (said ->> 1)::bigint, said ->> 5, said ->> 6, said ->> 7
-    from counted
+    from mine
 )
-select id from counted
+select id from mine
 
 -- name: progress
 -- Store the progress of running jobs, where the attempt still counts: [claim, progress] by id.
@@ -179,7 +178,7 @@ with promoted as (
     returning 1
 )
 select (select count(*) from promoted),
-       (select pg_notify(:channel, '') where exists (select 1 from rota_workers where asleep))
+       (select pg_notify(:channel, '') where exists (select 1 from promoted) and exists (select 1 from rota_workers where asleep))
 
 -- name: dead
 -- The workers whose lease ran out, their rows locked so that they can neither claim nor beat until they are dealt with.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from functools import partial
 
-from rota.attempt import Run, aperform
+from rota.attempt import Run, aperform, failed_to_run
 from rota.worker.crew import Crew
 
 log = logging.getLogger("rota")
@@ -70,8 +70,11 @@ class Coroutines:
 
     async def _live(self, run: Run) -> None:
         crew = self._crew
-        crew.watch(run)
-        outcome = await aperform(run)
+        try:
+            crew.watch(run)
+            outcome = await aperform(run)
+        except Exception as error:  # noqa: BLE001  # a task that ended here would take its slot and its job along
+            outcome = failed_to_run(run, error)
         run.cancel = None
         if not crew.end(run, outcome):
             return

@@ -14,6 +14,8 @@ _RELOOKS = (0.02, 0.2, 1.0)
 """Seconds after falling asleep at which it looks again: an insert that began before the store knew of it does not ring."""
 _SELDOM = 1.0
 """Seconds at most between looks at what is scheduled and at the queues, while rings are answered by claims."""
+_LOCKED = 0.05
+"""Seconds before due jobs that somebody holds locked are looked at again."""
 _STEP = 500
 
 
@@ -88,6 +90,8 @@ class Lookout:
             self._promote_at = now
         if self._serves_all and (not claimed or now >= self._queues_at):
             self.look = self._new_queues(ask)
+        elif self._serves_all and (not self._look_at or self._look_at[0] > self._queues_at):
+            self._look_at.insert(0, self._queues_at)  # the ring may have been for a queue that is new as well
         fell_asleep = not self.asleep
         if fell_asleep:
             self._rest(True)
@@ -101,7 +105,8 @@ class Lookout:
         if now < self._promote_at:
             return
         promoted = self._store.promote(_STEP, self._now())
-        wait = self._poll if promoted.next_in is None else promoted.next_in / SECOND
+        # What is due and was not promoted is another's at this moment: no cause to look again and again.
+        wait = self._poll if promoted.next_in is None else max(promoted.next_in / SECOND, 0.0 if promoted.count else _LOCKED)
         # A job enqueued meanwhile may be due sooner, and rings sleepers only, so one that is awake looks each second.
         self._promote_at = now + (0.0 if promoted.count == _STEP else min(wait, self._poll if self.asleep else _SELDOM))
         self.look = self.look or promoted.count > 0

@@ -45,6 +45,7 @@ class Pulse:
         self._backoff = Backoff(self._stopping, self._interval)  # a store that is back hears a beat before the lease ends
         self._thread = threading.Thread(target=self._serve, name="rota-pulse", daemon=True)
         self._beat_at = 0.0
+        self._beaten_at = time.monotonic()
         self._reap_at = 0.0
         self._prune_at = time.monotonic() + _PRUNE
 
@@ -72,6 +73,10 @@ class Pulse:
         now = time.monotonic()
         if now >= self._beat_at or self._crew.in_hand:
             self._beat()
+            if now - self._beaten_at > 3 * self._interval:
+                # The store was away from this worker, and so perhaps from all: they get time to beat first.
+                self._reap_at = now + self._interval
+            self._beaten_at = now
             self._beat_at = now + self._interval
         if now >= self._reap_at:
             self._reap(now)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
-from rota.attempt import Run, perform
+from rota.attempt import Run, failed_to_run, perform
 from rota.clock import SECOND
 from rota.isolation import Child
 from rota.model import Outcome, Released
@@ -92,7 +92,10 @@ class Threads:
         return True
 
     def _outcome(self, run: Run, child: Child) -> Outcome:
-        if run.task.isolated:
-            return child.perform(run, self._crew.watch)
-        self._crew.watch(run)
-        return perform(run)
+        try:
+            if run.task.isolated:
+                return child.perform(run, self._crew.watch)
+            self._crew.watch(run)
+            return perform(run)
+        except Exception as error:  # noqa: BLE001  # a thread that ended here would take its slot and its job along
+            return failed_to_run(run, error)

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota")
 
+_SIGNAL_LOOK = 0.1
+"""Seconds between the main thread's looks at whether a signal came."""
+
 
 class Worker:
     """Runs an app's jobs in this process.
@@ -84,6 +87,8 @@ class Worker:
         self._handback_in: float | None = None
         self._main: threading.Thread | None = None
         self._error: BaseException | None = None
+        self._signals = 0
+        self._heeded = 0
 
     @property
     def id(self) -> str:
@@ -102,7 +107,8 @@ class Worker:
         try:
             self.start()
             while self._main is not None and self._main.is_alive():
-                self._main.join(1.0)
+                self._main.join(_SIGNAL_LOOK)
+                self._heed_signals()
         finally:
             for number, handler in former.items():
                 signal.signal(number, handler)
@@ -111,9 +117,13 @@ class Worker:
         return 1 if self._ledger is not None and self._ledger.failed else 0
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        # Nothing but flags and a bell is touched here: the handler may interrupt any line of the main thread.
-        again = self._stopping.is_set()
-        self.request_stop(0.0 if again else self.shutdown_timeout)
+        # It may interrupt any line of the main thread, one that holds a lock included, so it does nothing but count.
+        self._signals += 1
+
+    def _heed_signals(self) -> None:
+        if self._signals > self._heeded:
+            self._heeded += 1
+            self.request_stop(self.shutdown_timeout if self._heeded == 1 else 0.0)
 
     # -- beside others --------------------------------------------------------------------------
 
