@@ -148,6 +148,23 @@ class Races:
             assert running == claimed
             assert all(each.cancelling for each in rows if each.id in running)
 
+    @pytest.mark.parametrize("outcome", ["again", "snoozed", "released"])
+    def test_a_cancel_and_a_hand_back_at_once_leave_no_job_running(self, store: Store, outcome: str) -> None:
+        for _ in range(2 * ROUNDS):
+            worker = join(store)
+            put(store, *(new() for _ in range(5)))
+            claims = claim(store, worker, 5)
+
+            def cancel(twin: Store, order: Sequence[str] = tuple(ids(claims))) -> int:
+                return sum(len(twin.change(Move.CANCEL, [id], now=NOW)) for id in order)
+
+            def hand_back(twin: Store, worker: str = worker, claims: Sequence[Claimed] = tuple(claims)) -> int:
+                return sum(finish(twin, worker, claimed, OUTCOMES[outcome]) for claimed in claims)
+
+            _, counted = _at_once(store, [cancel, hand_back])
+            assert counted == len(claims)
+            assert {each.state for each in store.get(ids(claims))} == {State.CANCELLED}
+
     def test_changes_in_opposite_orders_do_not_block_each_other(self, store: Store) -> None:
         jobs = [new(key=f"k{n}", delay=n % 2) for n in range(60)]
         put(store, *jobs)
