@@ -161,7 +161,8 @@ class Races:
             def hand_back(twin: Store, worker: str = worker, claims: Sequence[Claimed] = tuple(claims)) -> int:
                 return sum(finish(twin, worker, claimed, OUTCOMES[outcome]) for claimed in claims)
 
-            _, counted = _at_once(store, [cancel, hand_back])
+            both: list[Callable[[Store], int]] = [cancel, hand_back]
+            _, counted = _at_once(store, both)
             assert counted == len(claims)
             assert {each.state for each in store.get(ids(claims))} == {State.CANCELLED}
 
