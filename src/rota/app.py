@@ -19,14 +19,14 @@ from rota.errors import ConfigError, JobNotFound, NotSupported
 from rota.events import Event
 from rota.forks import in_child
 from rota.handle import Job, not_found
-from rota.model import Changed, Move, State, TaskRow, WorkerRow
+from rota.model import Changed, Move, State, WorkerRow
 from rota.operate import Stats, Where
 from rota.options import Options, check_attempts, check_flag, check_name, check_priority, check_queues
 from rota.rules.health import Problem
 from rota.rules.retry import DEFAULT, policy_of
 from rota.settings import DAY, MAX_PAYLOAD, ages, settings
 from rota.stores.base import Store
-from rota.task import NamedTask, Task, TaskDecorator, check_function, name_of
+from rota.task import NamedTask, Task, TaskDecorator, check_function, declarations, name_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -180,12 +180,7 @@ class Rota:
 
     def declare(self) -> None:
         """Tell the store the declared defaults of every task, as a worker does when it starts."""
-        self.store.declare(
-            [
-                TaskRow(task.name, task.options.queue, task.options.priority, task.options.max_attempts)
-                for task in self.tasks.values()
-            ]
-        )
+        self.store.declare(declarations(self.tasks.values()))
 
     async def adeclare(self) -> None:
         await self._desk.in_thread(self.declare)

@@ -15,7 +15,7 @@ from rota.codec.wire import brief
 from rota.errors import ArgumentsError, ConfigError
 from rota.handle import Job
 from rota.ids import new_id
-from rota.model import NewJob
+from rota.model import NewJob, TaskRow
 from rota.options import Options, changed, check_name
 from rota.rules.retry import RetryPolicy
 
@@ -219,6 +219,11 @@ def each_call(calls: Iterable[Sequence[Any]], new: Callable[[tuple[Any, ...]], N
             yield new(args)
         except ArgumentsError as error:
             raise type(error)(f"call {number}: {error}") from error
+
+
+def declarations(tasks: Iterable[Task[..., Any, Any]]) -> list[TaskRow]:
+    """The defaults of these tasks, as the store keeps them."""
+    return [TaskRow(task.name, task.options.queue, task.options.priority, task.options.max_attempts) for task in tasks]
 
 
 def name_of(function: Callable[..., Any]) -> str:

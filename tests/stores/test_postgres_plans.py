@@ -5,7 +5,6 @@ Plans that are made at each run are looked at as they are then; plans that are k
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -15,7 +14,7 @@ from rota.ids import new_id
 from rota.model import Ask, Ended, NewJob, Succeeded, WorkerRow
 from rota.stores import open_store
 from rota.stores.postgres import PostgresDatabase
-from rota.stores.postgres_driver import Session, _bind
+from rota.stores.postgres_driver import Session
 from rota.stores.sql import SqlStore
 from servers import PostgresServer
 
@@ -36,7 +35,7 @@ def empty(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> It
         with database._pool.session(database._queries, "kept") as session:
             if request.param == "vacuumed empty":
                 for table in ("rota_jobs", "rota_history", "rota_attempts"):
-                    session.connection.execute(f"vacuum analyze {database._queries.table(table)}")
+                    session.driver().execute(f"vacuum analyze {database._queries.table(table)}")
             yield session
         store.close()
 
@@ -50,8 +49,8 @@ def session(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> 
         database = database_of(store)
         with database._pool.session(database._queries) as session:
             if request.param == "vacuumed empty, then filled":
-                session.connection.execute(f"vacuum analyze {database._queries.table('rota_jobs')}")
-                session.connection.execute(f"vacuum analyze {database._queries.table('rota_history')}")
+                session.driver().execute(f"vacuum analyze {database._queries.table('rota_jobs')}")
+                session.driver().execute(f"vacuum analyze {database._queries.table('rota_history')}")
         worker = WorkerRow(new_id(), "w", "h", 1, None, [], 1, 600_000_000, "1")
         store.join(worker)
         for _ in range(10):  # more often than it takes to prepare a statement
@@ -62,22 +61,23 @@ def session(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> 
         store.insert(NewJob(new_id(), "t", f"q{n % 20}", "[]", delay=delays[n % 4], priority=n % 3) for n in range(50_000))
         with database._pool.session(database._queries) as session:
             if request.param == "analyzed":
-                session.connection.execute(f"analyze {database._queries.table('rota_jobs')}")
+                session.driver().execute(f"analyze {database._queries.table('rota_jobs')}")
             yield session
         store.close()
 
 
 def plan(session: Session, query: str) -> str:
-    bound = {name: _bind(name, value) for name, value in HOT[query].items()}
-    text = session.queries[query].as_string(None)
-    return "\n".join(str(row[0]) for row in session.connection.execute(f"explain (costs off) {text}", bound))
+    which = session.queries[query]
+    values = which.values({"durable": True, **HOT[query]})
+    result = session.driver().pgconn.exec_params(b"explain (costs off) " + which.text, values, param_formats=which.formats)
+    assert not result.error_message, result.error_message
+    return "\n".join((result.get_value(row, 0) or b"").decode() for row in range(result.ntuples))
 
 
 def kept_plan(session: Session, query: str) -> str:
     """The plan that serves whatever the parameters are."""
-    numbers = {name: f"${number}" for number, name in enumerate(HOT[query], 1)}
-    text = re.sub(r"%\((\w+)\)s", lambda found: numbers[found[1]], session.queries[query].as_string(None)).replace("%%", "%")
-    return "\n".join(str(row[0]) for row in session.connection.execute(f"explain (generic_plan, costs off) {text}".encode()))
+    text = b"explain (generic_plan, costs off) " + session.queries[query].text
+    return "\n".join(str(row[0]) for row in session.driver().execute(text))
 
 
 @pytest.mark.parametrize("query", HOT)
@@ -108,4 +108,4 @@ def test_a_claim_takes_each_queue_in_the_order_of_its_index(session: Session) ->
 
 
 def test_plans_are_made_for_the_tables_as_they_are(session: Session) -> None:
-    assert session.connection.execute("show plan_cache_mode").fetchone() == ("force_custom_plan",)
+    assert session.driver().execute("show plan_cache_mode").fetchone() == ("force_custom_plan",)

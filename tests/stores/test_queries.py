@@ -18,6 +18,7 @@ ONLY_POSTGRES = {
     "clock",
     "copy",
     "finished",
+    "hurry",
     "newest_finished",
     "lock_migrations",
     "oldest_transaction",

@@ -23,6 +23,7 @@ from rota.stores.base import Store
 from rota.stores.sql import SqlStore
 from rota.stores.sqlite import SqliteDatabase
 from rota.stores.sqlite_engine import FileEngine
+from rota.testing.contract.lines import rung
 
 spawn = multiprocessing.get_context("spawn")
 
@@ -158,14 +159,14 @@ def test_a_lock_held_for_too_long_is_reported(path: Path, url: str, store: Store
 
 def test_an_idle_claim_and_promotion_write_nothing(store: Store) -> None:
     me = worker(store)
-    listener = store.listen()
-    listener.wait(0)
+    line = store.line()
+    rung(line, 0)
     assert store.claim(Ask(me, ("q",), 10)) == []
     assert store.promote(10).count == 0
     assert store.lost(10).lost == []
     store.rest(me, True)
-    assert not listener.wait(0)
-    listener.close()
+    assert not rung(line, 0)
+    line.close()
 
 
 # -- a full disk --------------------------------------------------------------------------------

@@ -19,9 +19,9 @@ from rota.worker import Worker
 from working import working
 
 PATIENCE = 30.0
-ONCE = ["declare", "join", "twin", "listen", "rest", "reconcile", "leave"]
+ONCE = ["declare", "join", "twin", "line", "rest", "reconcile", "leave"]
 """Operations that a worker calls once, or not again in a short life: their first call fails; of the others, the second."""
-OPERATIONS = ["claim", "finish", "beat", "promote", "queues", "lost", *ONCE]
+OPERATIONS = ["post", "answered", "wait", "beat", "promote", "queues", "lost", *ONCE]
 
 
 class Faulty:
@@ -33,6 +33,9 @@ class Faulty:
 
     def twin(self) -> Faulty:
         return Faulty(self._plan.call("twin", self._store.twin)(), self._plan)
+
+    def line(self) -> Faulty:
+        return Faulty(self._plan.call("line", self._store.line)(), self._plan)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._store, name)
@@ -74,7 +77,7 @@ def test_a_call_that_fails_once_loses_nothing(
 ) -> None:
     if operation in ("declare", "join", "twin") and kind is RuntimeError:
         return  # what keeps a worker from starting for another reason than the store's absence ends it
-    if operation in ("listen", "twin") and after:
+    if operation in ("line", "twin") and after:
         return  # nobody would be left to close what was made
     plan = Plan(operation, 1 if operation in ONCE else 2, kind("for once"), after)
 
@@ -113,6 +116,18 @@ def test_an_outcome_that_no_store_can_take_does_not_end_the_worker(app: Rota) ->
         def twin(self) -> Picky:
             return Picky(self._store.twin(), self._plan)
 
+        def line(self) -> Picky:
+            return Picky(self._store.line(), self._plan)  # type: ignore[arg-type]
+
+        def post(self, worker: str, ends: Any, *rest: Any) -> Any:
+            self._bad = any(getattr(end.outcome, "result", None) == "7" for end in ends)
+            return None if self._bad else self._store.post(worker, ends, *rest)  # type: ignore[attr-defined]
+
+        def answered(self) -> Any:
+            if self._bad:
+                raise RuntimeError("not these")
+            return self._store.answered()  # type: ignore[attr-defined]
+
         def finish(self, worker: str, ends: Any, *rest: Any) -> Any:
             if any(getattr(end.outcome, "result", None) == "7" for end in ends):
                 raise RuntimeError("not this one")
@@ -141,6 +156,11 @@ class Away(Faulty):
 
     def twin(self) -> Away:
         return Away(self._store.twin(), self._gone)
+
+    def line(self) -> Away:
+        if self._gone.is_set():
+            raise StoreUnavailable("gone")
+        return Away(self._store.line(), self._gone)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._store, name)

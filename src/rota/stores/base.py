@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+from rota.bell import Bell
 from rota.clock import Micros
 from rota.model import (
     Ask,
@@ -38,15 +39,29 @@ from rota.model import (
 )
 
 
-class Listener(Protocol):
-    """Sleeps until the store may have work; owned by one thread, save for `stop`, which any thread may call at any time."""
+class Line(Protocol):
+    """A worker's own way to the store, with a connection of its own: its turns go over it, and on it the worker sleeps.
 
-    def wait(self, timeout: float) -> bool:
-        """Wait at most `timeout` seconds and answer whether something rang. May ring without need; a ring is never an error."""
+    Owned by one thread. When the store is lost every operation raises `StoreUnavailable`, and a new line is needed: what
+    was posted and not answered may have been done or not.
+    """
+
+    ahead: int
+    """How many turns may be under way: more than one where the store can work on the next while an answer is looked at."""
+
+    def post(self, worker: str, ends: Sequence[Ended], ask: Ask | None = None, now: Micros | None = None) -> None:
+        """Send a turn: what `Store.finish` does, or without `ends` what `Store.claim` does."""
         ...
 
-    def stop(self) -> None:
-        """End a `wait` in another thread, soon, and let none that comes later last. Harmless when closed."""
+    def answered(self) -> Turn | None:
+        """The answer to the oldest turn that has not been answered, or `None` while there is none. Raises what the turn met."""
+        ...
+
+    def wait(self, timeout: float, bell: Bell) -> bool:
+        """Sleep until the bell rings, an answer may be there, or the store may have work: answers whether the latter rang.
+
+        At most `timeout` seconds. May ring without need; what rang since the last wait counts.
+        """
         ...
 
     def close(self) -> None:
@@ -187,8 +202,8 @@ class Store(Protocol):
         """The names of the queues that have queued jobs, found without reading every job."""
         ...
 
-    def listen(self) -> Listener:
-        """A listener with a connection of its own."""
+    def line(self) -> Line:
+        """A line for a worker."""
         ...
 
     # -- looking and changing -------------------------------------------------------------------

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from rota.bell import Bell
 from rota.clock import Micros
 from rota.model import Inserted, NewJob, Vitals
-from rota.stores.base import Listener
 
 T = TypeVar("T")
 
@@ -20,6 +20,24 @@ Run = Callable[[str, Params], list[Row]]
 """Runs the query of this name inside the transaction that it was given for."""
 
 Call = tuple[str, Params]
+
+
+class Link(Protocol):
+    """What a worker's line needs of a database: see `rota.stores.base.Line`. Owned by one thread."""
+
+    ahead: int
+
+    def send(self, calls: Sequence[Call], durable: bool) -> None:
+        """Run these as one transaction; the answers come later, in the order of the transactions."""
+        ...
+
+    def answered(self) -> list[list[Row]] | None:
+        """The answers to the oldest transaction, or `None` while they are not there. Raises what it met."""
+        ...
+
+    def wait(self, timeout: float, bell: Bell) -> bool: ...
+
+    def close(self) -> None: ...
 
 
 class Database(Protocol):
@@ -61,6 +79,6 @@ class Database(Protocol):
         """Workers of this process that sleep, where the database itself need not know."""
         ...
 
-    def listen(self) -> Listener: ...
+    def line(self) -> Link: ...
 
     def vitals(self) -> Vitals: ...

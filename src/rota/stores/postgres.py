@@ -18,12 +18,12 @@ from rota.errors import ConfigError, StoreUnavailable
 from rota.model import Inserted, NewJob, Vitals
 from rota.stores import rows, versions
 from rota.stores.adding import Ahead, add, chunked, settle
-from rota.stores.base import Listener
-from rota.stores.database import Call, Params, Row, Run
-from rota.stores.postgres_bell import NotifyWatch
+from rota.stores.database import Call, Link, Params, Row, Run
 from rota.stores.postgres_copy import copy
-from rota.stores.postgres_driver import Queries, Session
+from rota.stores.postgres_driver import Session
+from rota.stores.postgres_line import PostgresLine
 from rota.stores.postgres_pool import Plans, Pool
+from rota.stores.postgres_queries import Queries
 from rota.stores.sql import SqlStore
 
 T = TypeVar("T")
@@ -147,9 +147,9 @@ class PostgresDatabase:
     def sleepers(self) -> frozenset[str]:
         return frozenset()
 
-    def listen(self) -> Listener:
+    def line(self) -> Link:
         self.open()
-        return NotifyWatch(self._pool.connect(), self._queries.channel, self._pool.place)
+        return PostgresLine(self._pool, self._queries)
 
     def vitals(self) -> Vitals:
         self.open()

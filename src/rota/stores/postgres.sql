@@ -45,6 +45,10 @@ select id from rota_history order by id desc limit 1
 -- Those of these ids that are finished jobs.
 select id from rota_history where id in :ids
 
+-- name: hurry
+-- Let this transaction's commit not wait for the disk.
+select set_config('synchronous_commit', 'off', true)
+
 -- name: ring
 -- Wake sleepers, if there are any: a notification takes a lock that all commits of the server share.
 select pg_notify(:channel, '') where exists (select 1 from rota_workers where asleep)

@@ -33,7 +33,7 @@ def copy(session: Session, jobs: Sequence[NewJob], now: Micros, meanwhile: Calla
 
 
 def _stream(session: Session, jobs: Sequence[NewJob], now: Micros, meanwhile: Callable[[], object]) -> None:
-    with session.connection.cursor() as cursor, cursor.copy(session.queries["copy"]) as stream:
+    with session.driver().cursor() as cursor, cursor.copy(session.queries["copy"].text) as stream:
         write = stream.write_row
         for job in jobs:
             due = now + job.delay if job.run_at is None else job.run_at

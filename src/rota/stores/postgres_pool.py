@@ -10,15 +10,13 @@ from typing import Any, Literal, LiteralString
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import TransactionStatus
-from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
 
+from rota.bell import ready
 from rota.errors import StoreUnavailable
-from rota.stores.postgres_bell import readable
-from rota.stores.postgres_driver import Queries, Session, meaning
-
-Connection = psycopg.Connection[tuple[object, ...]]
+from rota.stores.postgres_driver import Session, meaning
+from rota.stores.postgres_queries import Queries
+from rota.stores.postgres_wire import Wire
 
 Plans = Literal["anew", "kept"]
 """Whether a connection plans its statements anew at each run, or keeps their plans.
@@ -37,22 +35,22 @@ class Pool:
     def __init__(self, conninfo: str, settings: Mapping[str, Any], pooler: bool, max_size: int) -> None:
         self._conninfo = conninfo
         self._settings = settings
-        self._pooler = pooler
+        self.pooler = pooler
         self._max_size = max_size
-        self._inherited: list[Connection] = []
+        self._inherited: list[Wire] = []
         self.place = _place(conninfo)
         self._start()
 
     def _start(self) -> None:
         self._free = threading.BoundedSemaphore(self._max_size)
         self._lock = threading.Lock()
-        self._idle: dict[Plans, list[Connection]] = {"anew": [], "kept": []}
+        self._idle: dict[Plans, list[Wire]] = {"anew": [], "kept": []}
         self._open = 0
         self._round = 0
         self._pid = os.getpid()  # last: it tells other threads that all is ready
 
     def twin(self) -> Pool:
-        return Pool(self._conninfo, self._settings, self._pooler, self._max_size)
+        return Pool(self._conninfo, self._settings, self.pooler, self._max_size)
 
     @contextmanager
     def session(self, queries: Queries, plans: Plans = "anew") -> Iterator[Session]:
@@ -64,72 +62,78 @@ class Pool:
                 "end what holds them, or raise max_size"
             )
         try:
-            with self._errors():
-                connection, lent_in = self._take(plans)
+            with self.errors():
+                wire, lent_in = self._take(plans)
                 try:
-                    yield Session(connection, queries)
+                    yield Session(wire, queries)
                 finally:
-                    self._give_back(connection, lent_in, plans)
+                    self._give_back(wire, lent_in, plans)
         finally:
             self._free.release()
 
-    def connect(self, plans: Plans = "anew") -> Connection:
+    def connect(self, plans: Plans = "anew") -> Wire:
         """A new connection that is the caller's own."""
-        with self._errors():
-            threshold = None if self._pooler else 5
+        with self.errors():
             settings = {"client_encoding": "utf8", **self._settings}
-            connection = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=threshold, **settings)
-            if not self._pooler:
-                connection.execute(_PLANNING[plans])
+            connection = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None, **settings)
+            if not self.pooler:
+                connection.execute(_ISOLATION + _PLANNING[plans])
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             connection.adapters.register_loader("uuid", TextLoader)
-            connection.adapters.register_dumper(int, Int8Dumper)  # one type for all, hence one prepared statement
-            return connection
+            return Wire(connection, prepares=not self.pooler)
 
     def close(self) -> None:
         """Close what is idle now, and the rest when it comes back."""
         self._after_fork()
         with self._lock:
-            idle = [connection for connections in self._idle.values() for connection in connections]
+            idle = [wire for wires in self._idle.values() for wire in wires]
             self._idle = {"anew": [], "kept": []}
             self._open -= len(idle)
             self._round += 1
-        for connection in idle:
-            connection.close()
+        for wire in idle:
+            wire.close()
 
-    def _take(self, plans: Plans) -> tuple[Connection, int]:
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """The driver's errors leave as Rota's."""
+        try:
+            yield
+        except psycopg.Error as error:
+            raise meaning(error, self.place) from error
+
+    def _take(self, plans: Plans) -> tuple[Wire, int]:
         other: Plans = "kept" if plans == "anew" else "anew"
         while True:
             with self._lock:
                 lent_in = self._round
                 full = self._open >= self._max_size
                 kind = plans if self._idle[plans] or not full else other
-                connection = self._idle[kind].pop() if self._idle[kind] else None
-                if connection is None:
+                wire = self._idle[kind].pop() if self._idle[kind] else None
+                if wire is None:
                     self._open += 1
-            if connection is None:
+            if wire is None:
                 try:
                     return self.connect(plans), lent_in
                 except BaseException:
                     self._forget()
                     raise
-            if _is_alive(connection):
-                if kind != plans and not self._pooler:
-                    connection.execute(_PLANNING[plans])
-                return connection, lent_in
-            self._drop(connection)
+            if _is_alive(wire):
+                if kind != plans and not self.pooler:
+                    wire.driver().execute(_PLANNING[plans])
+                return wire, lent_in
+            self._drop(wire)
 
-    def _give_back(self, connection: Connection, lent_in: int, plans: Plans) -> None:
-        if connection.info.transaction_status is not TransactionStatus.IDLE:
-            connection.close()
+    def _give_back(self, wire: Wire, lent_in: int, plans: Plans) -> None:
+        if not wire.idle:
+            wire.close()
         with self._lock:
-            if not connection.closed and lent_in == self._round:
-                self._idle[plans].append(connection)
+            if not wire.closed and lent_in == self._round:
+                self._idle[plans].append(wire)
                 return
-        self._drop(connection)
+        self._drop(wire)
 
-    def _drop(self, connection: Connection) -> None:
-        connection.close()
+    def _drop(self, wire: Wire) -> None:
+        wire.close()
         self._forget()
 
     def _forget(self) -> None:
@@ -139,16 +143,11 @@ class Pool:
     def _after_fork(self) -> None:
         if self._pid != os.getpid():
             # Closing what was inherited would say goodbye to the server in the parent's name.
-            self._inherited += [connection for connections in self._idle.values() for connection in connections]
+            self._inherited += [wire for wires in self._idle.values() for wire in wires]
             self._start()
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except psycopg.Error as error:
-            raise meaning(error, self.place) from error
 
+_ISOLATION: LiteralString = "set default_transaction_isolation = 'read committed'; "
 
 _PLANNING: dict[Plans, LiteralString] = {
     "anew": "set plan_cache_mode = force_custom_plan; set enable_seqscan = on; set enable_bitmapscan = on",
@@ -156,12 +155,12 @@ _PLANNING: dict[Plans, LiteralString] = {
 }
 
 
-def _is_alive(connection: Connection) -> bool:
+def _is_alive(wire: Wire) -> bool:
     """Whether an idle connection is still one, without a round trip.
 
     A server has nothing to tell an idle client but that it goes away, so something to read means that it went.
     """
-    return not connection.closed and not readable(connection.fileno())
+    return not wire.closed and not ready([wire.socket], timeout=0)[0]
 
 
 def _place(conninfo: str) -> str:

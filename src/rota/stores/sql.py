@@ -34,8 +34,8 @@ from rota.model import (
     WorkerRow,
 )
 from rota.stores import moves, rows
-from rota.stores.base import Listener
 from rota.stores.database import Call, Database
+from rota.stores.sql_line import SqlLine, turn, turn_calls
 
 
 class SqlStore:
@@ -133,23 +133,11 @@ class SqlStore:
     # -- the hot path ---------------------------------------------------------------------------
 
     def claim(self, ask: Ask, now: Micros | None = None) -> list[Claimed]:
-        if ask.limit <= 0 or not ask.queues or self._sure_of_nothing(ask):
-            return []
-        [found] = self._database.send([rows.claim_call(ask, now)], durable=False)
-        return rows.claimed(found)
+        return self.finish(ask.worker, [], ask, now).claimed
 
     def finish(self, worker: str, ends: Sequence[Ended], ask: Ask | None = None, now: Micros | None = None) -> Turn:
-        if not ends:
-            return Turn(frozenset(), [] if ask is None else self.claim(ask, now))
-        calls = rows.end_calls(worker, ends, now)
-        if any(query == "put_back" for query, _ in calls):
-            calls.append(("ring", {}))
-        if ask is not None and ask.limit > 0 and ask.queues:
-            *answers, found = self._database.send([*calls, rows.claim_call(ask, now)])
-        else:
-            answers, found = self._database.send(calls), []
-        counted = [row[0] for (query, _), answer in zip(calls, answers, strict=True) if query != "ring" for row in answer]
-        return Turn(frozenset(counted), rows.claimed(found))
+        calls = turn_calls(self._database, worker, ends, ask, now)
+        return turn(calls, self._database.send(calls, durable=bool(ends)) if calls else [])
 
     def promote(self, limit: int, now: Micros | None = None) -> Promoted:
         count = 0
@@ -162,8 +150,8 @@ class SqlStore:
     def queues(self) -> list[str]:
         return [name for (name,) in self._database.read("queues", {})]
 
-    def listen(self) -> Listener:
-        return self._database.listen()
+    def line(self) -> SqlLine:
+        return SqlLine(self._database)
 
     # -- looking and changing -------------------------------------------------------------------
 
@@ -215,6 +203,3 @@ class SqlStore:
 
     def vitals(self) -> Vitals:
         return self._database.vitals()
-
-    def _sure_of_nothing(self, ask: Ask) -> bool:
-        return self._database.looks_first and not self._database.read("peek", {"queues": list(ask.queues)})

@@ -12,11 +12,10 @@ from rota.errors import ConfigError
 from rota.model import Inserted, NewJob, Vitals
 from rota.stores import mounts, rows, versions
 from rota.stores.adding import add, chunked, settle
-from rota.stores.base import Listener
-from rota.stores.database import Call, Params, Row, Run
+from rota.stores.database import Call, Link, Params, Row, Run
 from rota.stores.sql import SqlStore
-from rota.stores.sqlite_bell import CommitWatch, MemoryWatch
 from rota.stores.sqlite_engine import Cursor, Engine, FileEngine, MemoryEngine
+from rota.stores.sqlite_line import CommitWatch, DirectLine, MemoryWatch
 
 T = TypeVar("T")
 
@@ -126,7 +125,7 @@ class SqliteDatabase:
         return [Inserted(job.id)] if added else self.work(lambda run: settle(run, [job], 0, present))
 
     def rest(self, worker: str, asleep: bool) -> None:
-        """Kept in memory: listeners see every commit anyway, and a commit of this would only wake the others."""
+        """Kept in memory: watches see every commit anyway, and a commit of this would only wake the others."""
         if asleep:
             self._asleep.add(worker)
         else:
@@ -135,12 +134,12 @@ class SqliteDatabase:
     def sleepers(self) -> frozenset[str]:
         return frozenset(self._asleep)
 
-    def listen(self) -> Listener:
+    def line(self) -> Link:
         self.open()
         if isinstance(self._engine, FileEngine):
-            return CommitWatch(self._engine.connect, self._engine.path)
+            return DirectLine(self.send, CommitWatch(self._engine.connect, self._engine.path))
         assert isinstance(self._engine, MemoryEngine)
-        return MemoryWatch(self._engine.commits)
+        return DirectLine(self.send, MemoryWatch(self._engine.commits))
 
     def vitals(self) -> Vitals:
         self.open()

@@ -21,7 +21,7 @@ from rota.errors import ConfigError, StoreError, StoreUnavailable
 from rota.stores import queries, versions
 from rota.stores.database import Params, Row
 from rota.stores.rows import as_json
-from rota.stores.sqlite_bell import Commits
+from rota.stores.sqlite_line import Commits
 
 T = TypeVar("T")
 

@@ -7,7 +7,6 @@ the system gives no more watches, there is none, and the file has to be looked a
 from __future__ import annotations
 
 import os
-import select
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,27 +21,27 @@ class Touches:
         import ctypes
 
         libc = ctypes.CDLL(None, use_errno=True)
-        self._events: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        if self._events < 0:
+        self.file: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        """Can be read once a file was touched."""
+        if self.file < 0:
             raise OSError(ctypes.get_errno(), "inotify_init1")
         for path in paths:
-            if libc.inotify_add_watch(self._events, os.fsencode(path), _MODIFIED) < 0:
+            if libc.inotify_add_watch(self.file, os.fsencode(path), _MODIFIED) < 0:
                 self.close()
                 raise OSError(ctypes.get_errno(), "inotify_add_watch", str(path))
-        self._poll = select.poll()
-        self._poll.register(self._events, select.POLLIN)
 
-    def wait(self, seconds: float) -> bool:
-        """Sleep until a file is touched, at most so long, and answer whether one was."""
-        if not self._poll.poll(seconds * 1000):
+    def touched(self) -> bool:
+        """Whether a file was touched since the last look, at this moment and without waiting."""
+        try:
+            os.read(self.file, 65_536)  # what was touched, and how often, does not matter
+        except BlockingIOError:
             return False
-        os.read(self._events, 65_536)  # what was touched, and how often, does not matter
         return True
 
     def close(self) -> None:
-        if self._events >= 0:
-            os.close(self._events)
-            self._events = -1
+        if self.file >= 0:
+            os.close(self.file)
+            self.file = -1
 
 
 def touches(paths: Sequence[Path]) -> Touches | None:

@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from rota.attempt import Run
+from rota.bell import Bell
 from rota.model import Outcome
-from rota.worker.bell import Bell
 
 Start = Callable[[Sequence[Run]], None]
 

@@ -1,6 +1,6 @@
 """The thread between the jobs in hand and the store: it writes what ended and claims what is next, in one round trip.
 
-It sleeps on the bell, which is rung by bodies that end, by the listener, and by whoever stops the worker.
+It sleeps on its line to the store, and on the bell, which is rung by bodies that end and by whoever stops the worker.
 """
 
 from __future__ import annotations
@@ -8,18 +8,20 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rota import events
 from rota.app import Rota
 from rota.attempt import LOST, SHUTDOWN, TIMED_OUT, Run, conclude, timed_out
+from rota.bell import Bell
 from rota.errors import StoreUnavailable
-from rota.model import Ask, Claimed, Ended, Failed, Failure, Outcome, Released, Report, State, Succeeded
+from rota.model import Ask, Claimed, Ended, Failed, Failure, Outcome, Released, Report, State, Succeeded, Turn
 from rota.rules.decide import keeps, unknown
 from rota.rules.pace import STALE_SECONDS, Pace
-from rota.stores.base import Store
+from rota.stores.base import Line, Store
 from rota.worker.backoff import Backoff
-from rota.worker.bell import Bell
 from rota.worker.crew import Crew
 from rota.worker.identity import Identity
 from rota.worker.lookout import Lookout
@@ -30,10 +32,24 @@ _TOGETHER = 0.005
 """Seconds that an outcome waits for others while there are jobs waiting for slots."""
 _STUBBORN = 5.0
 """Seconds that a coroutine or a process has to end after its time is up, before its job is recorded as failed all the same."""
+_DOUBT = 5.0
+"""Seconds after a lost connection in which the server may still have done what was under way on it; it is asked again then."""
+_LEAST_OVERLAP = 100
+"""So many jobs must have ended for a turn to be sent while another is under way; a smaller one costs more than it gains."""
 _FATAL_TRIES = 20
 """So many unforeseen errors in a row end the worker: it cannot do its work."""
 
 Handed = tuple[Run, Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A turn that is under way."""
+
+    handed: list[Handed]
+    ends: list[Ended]
+    ask: Ask | None
+    worker: str
 
 
 class Ledger:
@@ -54,8 +70,13 @@ class Ledger:
         self._handback_at: float | None = None
         self._hurry = threading.Event()
         self._backoff = Backoff(self._hurry)
+        self._line: Line | None = None
+        self._posted: deque[Posted] = deque()
         self._pending: dict[str, list[Handed]] = {}
+        """What ended and was not sent yet, by the worker id under which it was claimed."""
         self._uncertain = False
+        """Whether the store may take jobs for claimed by this worker that are not in its hands."""
+        self._doubt_at: float | None = None
         self._resent = False
         self._turned_at = time.monotonic()
         self.failed = False
@@ -80,20 +101,28 @@ class Ledger:
 
     def run(self) -> None:
         """Work until stopped and everything in hand has ended or been handed back."""
+        try:
+            self._work()
+        finally:
+            if self._line is not None:
+                self._line.close()
+            self._bell.close()
+
+    def _work(self) -> None:
         errors = 0
         while not self._done():
             try:
                 self._step()
                 errors = 0
             except StoreUnavailable as error:
-                self._uncertain = self._resent = True
+                self._lose_line()
                 if self._past_handback() and self._backoff.tries >= 3:
                     log.warning("the store is away at the end: jobs come back when the lease runs out")
                     return
                 self._backoff.pause("the store is away", error)
                 self._hurry.clear()  # a stop cuts one wait short; the tries after it have their waits again
             except Exception:
-                self._uncertain = self._resent = True
+                self._lose_line()
                 errors += 1
                 log.exception("the ledger met an error and goes on")
                 if errors >= _FATAL_TRIES:
@@ -103,7 +132,7 @@ class Ledger:
                 self._stopping.wait(min(0.05 * 2**errors, 2.0))
 
     def _done(self) -> bool:
-        return self._stopping.is_set() and not self._pending and not self._crew.held()
+        return self._stopping.is_set() and not self._posted and not self._pending and not self._crew.held()
 
     def _step(self) -> None:
         """Look after deadlines and shutdown, take a turn with the store if there is cause, and sleep until there is."""
@@ -114,69 +143,111 @@ class Ledger:
         elif self._crew.stalled() > STALE_SECONDS:
             self._hand_back(self._crew.unstarted(), "it waited for a slot too long")
             self._pace = Pace(self._crew.slots)  # what it learnt is no longer so
-        for run, outcome in self._crew.outcomes():
-            self._pending.setdefault(run.worker, []).append((run, outcome))
-        if self._uncertain:
+        if self._doubt_at is not None and time.monotonic() >= self._doubt_at:
+            self._uncertain, self._doubt_at = True, None
+        if self._uncertain and not self._posted:  # what a turn under way claims would be taken for lost
             self._reconcile()
-        ask = None if self._stopping.is_set() else self._ask()
-        if self._pending or ask is not None:
-            self._turn(ask)
+        line = self._line or self._connect()
+        if not self._hear(line):
+            return
+        if self._may_post(line):
+            self._post(line)
+            if not self._hear(line):
+                return
         if not self._stopping.is_set():
             self._lookout.promote()
-        if not self._pending and not self._more_now() and not self._done():
-            self._sleep()
+        if not self._more_now() and not self._done():
+            self._sleep(line)
+
+    def _connect(self) -> Line:
+        self._line = self._store.line()
+        self._lookout.ring()  # what came while nobody listened
+        self._lookout.heed()
+        return self._line
+
+    def _lose_line(self) -> None:
+        """After an error: what was under way may have been done, or not, or be done in a moment."""
+        self._uncertain = self._resent = True
+        self._doubt_at = time.monotonic() + _DOUBT
+        for posted in reversed(self._posted):
+            if posted.handed:
+                self._pending[posted.worker] = posted.handed + self._pending.get(posted.worker, [])
+        self._posted.clear()
+        line, self._line = self._line, None
+        if line is not None:
+            line.close()
+
+    def _may_post(self, line: Line) -> bool:
+        if not self._posted:
+            return True
+        return not self._uncertain and len(self._posted) < line.ahead and self._crew.ended >= self._crew.ring_at
 
     def _more_now(self) -> bool:
         """Whether there is cause for another turn already."""
         crew = self._crew
         if crew.ended >= crew.ring_at:
             return True
-        return self._lookout.look and not self._stopping.is_set() and self._pace.room(len(crew.in_hand)) > 0
+        if self._posted:
+            return False
+        return bool(self._pending) or (self._lookout.look and not self._stopping.is_set() and self._room() > 0)
 
-    def _ask(self) -> Ask | None:
-        """What to claim now, if anything."""
-        return self._lookout.ask(self._pace.room(len(self._crew.in_hand)), finishing=bool(self._pending))
+    def _room(self) -> int:
+        """How many jobs to claim now, with those that are on their way counted as in hand."""
+        coming = sum(posted.ask.limit for posted in self._posted if posted.ask is not None)
+        return self._pace.room(len(self._crew.in_hand) + coming)
 
-    def _turn(self, ask: Ask | None) -> None:
-        """One round trip: what ended goes in, what is claimed comes out and begins."""
-        self._crew.ring_at = 1 << 30  # what ends meanwhile is taken along next time
-        try:
-            self._exchange(ask)
-        finally:
-            self._crew.ring_at = self._pace.ring_at(self._crew.waiting)
-
-    def _exchange(self, ask: Ask | None) -> None:
+    def _post(self, line: Line) -> None:
+        """Send what ended and ask for more, if there is cause."""
+        for run, outcome in self._crew.outcomes():
+            self._pending.setdefault(run.worker, []).append((run, outcome))
         worker = self._identity.id
         for former in [id for id in self._pending if id != worker]:  # claimed under a lease that was lost since
-            self._record(former, None)
-        ended = len(self._pending.get(worker, ()))
-        claimed = self._record(worker, ask if ask is None or ask.worker == worker else None)
-        self._backoff.over()
-        self._learn(ended)
-        if ask is not None:
-            self._lookout.after(ask, claimed)
-
-    def _record(self, worker: str, ask: Ask | None) -> list[Claimed]:
-        """Write what this worker id has pending, tell of each, and begin what was claimed along with it."""
+            self._record_singly(former, self._pending[former])
         handed = self._pending.get(worker, [])
-        if not handed:
-            claimed = [] if ask is None else self._store.claim(ask, self._app.now())
-            self._begin(claimed, worker)
-            return claimed
-        ends = [self._ended(run, outcome) for run, outcome in handed]
-        try:
-            turn = self._store.finish(worker, ends, ask, self._app.now())
-        except StoreUnavailable:
-            raise
-        except Exception:
-            log.exception("outcomes could not be stored together and are stored one by one")
-            self._uncertain = True
-            self._record_singly(worker, handed)
-            return []
-        del self._pending[worker]
-        self._begin(turn.claimed, worker)
-        self._tell(handed, ends, turn.counted)
-        return turn.claimed
+        ask = None if self._stopping.is_set() else self._lookout.ask(self._room(), finishing=bool(handed))
+        if ask is not None and ask.worker != worker:  # it has a new id since a moment ago
+            ask = None
+        if handed or ask is not None:
+            ends = [self._ended(run, outcome) for run, outcome in handed]
+            line.post(worker, ends, ask, self._app.now())
+            self._pending.pop(worker, None)
+            self._posted.append(Posted(handed, ends, ask, worker))
+        self._ring_at(line)
+
+    def _hear(self, line: Line) -> bool:
+        """Take in the answers that have come, and say whether the line can be used on."""
+        while self._posted:
+            try:
+                turn = line.answered()
+            except StoreUnavailable:
+                raise
+            except Exception:
+                log.exception("outcomes could not be stored together and are stored one by one")
+                self._lose_line()
+                for worker, handed in list(self._pending.items()):
+                    self._record_singly(worker, handed)
+                return False
+            if turn is None:
+                break
+            self._settle(self._posted.popleft(), turn)
+            self._ring_at(line)
+        return True
+
+    def _settle(self, posted: Posted, turn: Turn) -> None:
+        """Begin what a turn claimed, tell of what it wrote, and learn from both."""
+        self._begin(turn.claimed, posted.worker)
+        self._tell(posted.handed, posted.ends, turn.counted)
+        self._backoff.over()
+        self._learn(len(posted.ends))
+        if posted.ask is not None:
+            self._lookout.after(posted.ask, turn.claimed)
+
+    def _ring_at(self, line: Line) -> None:
+        """Say after how many outcomes the bell is to ring: what ends while no turn can be sent is taken along next time."""
+        at = self._pace.ring_at(self._crew.waiting)
+        if self._posted:
+            at = max(at, _LEAST_OVERLAP) if len(self._posted) < line.ahead else 1 << 30
+        self._crew.ring_at = at
 
     def _record_singly(self, worker: str, handed: list[Handed]) -> None:
         """Each outcome by itself; one that the store cannot take goes in without its result, or as a failure that says so."""
@@ -300,19 +371,22 @@ class Ledger:
         for run in runs:
             self._crew.end(run, Released("the lease was lost" if run.stop == LOST else why))
 
-    def _sleep(self) -> None:
+    def _sleep(self, line: Line) -> None:
         """Until something rings, or the next thing is due."""
         crew = self._crew
         now = time.monotonic()
         until = [now + self._poll]
-        if crew.ended:
+        if crew.ended and not self._posted:
             until.append(now + _TOGETHER)
         if crew.timed:
             until += [run.deadline for run in list(crew.timed) if run.deadline is not None]
         if crew.waiting:
             until.append(now + STALE_SECONDS)
+        if self._doubt_at is not None:
+            until.append(self._doubt_at)
         if self._stopping.is_set():
             until.append(now + 0.1 if self._handback_at is None else max(self._handback_at, now + 0.05))
         else:
             until.append(self._lookout.next_at())
-        self._bell.wait(min(until) - now)
+        if line.wait(min(until) - now, self._bell):
+            self._lookout.ring()

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING
 
 from rota.app import Rota
 from rota.attempt import Run
+from rota.bell import Bell
 from rota.clock import SECOND, span
 from rota.errors import ConfigError, StoreUnavailable
 from rota.options import check_queues
 from rota.settings import check_lease
 from rota.stores.base import Store
 from rota.worker.backoff import Backoff
-from rota.worker.bell import Bell
 from rota.worker.crew import Crew
 from rota.worker.identity import Identity
 from rota.worker.ledger import Ledger
-from rota.worker.listening import Listening
 from rota.worker.lookout import Lookout
 from rota.worker.pulse import Pulse
 from rota.worker.threads import Threads
@@ -160,52 +159,51 @@ class Worker:
             self._error = error
 
     def _work(self) -> None:
-        connected = self._connected()
-        if connected is None:
+        store = self._connected()
+        if store is None:
             return
-        store, beats = connected
         likely = ["default", *(task.options.queue for task in self.app.tasks.values())]
         lookout = Lookout(store, self._identity, self.app.now, self.queues, likely, self._poll)
         ledger = Ledger(self.app, store, self._crew, self._bell, self._identity, lookout, self._poll)
-        pulse = Pulse(self.app, beats, self._crew, self._identity, ledger.ring)
-        listening = Listening(beats, ledger.ring)
+        pulse = Pulse(self.app, store, self._crew, self._identity, ledger.ring)
         self._ledger = ledger
         if self._handback_in is not None:  # the stop came before there was a ledger to tell
             ledger.stop(self._handback_in)
         try:
             pulse.start()
-            listening.start()
             self._say_hello(store)
             ledger.run()
         finally:
-            self._wind_up(store, pulse, listening)
-            beats.close()
+            self._wind_up(store, pulse)
+            store.close()
 
-    def _connected(self) -> tuple[Store, Store] | None:
-        """The store, once it is there and knows this worker, and a twin for the beats; `None` when stopped before that.
+    def _connected(self) -> Store | None:
+        """A store of its own, once it is there and knows this worker; `None` when stopped before that.
 
-        What keeps the lease must wait neither for the ledger nor for bodies that enqueue.
+        What keeps the lease must not wait for bodies that use the app's store.
         """
         backoff = Backoff(self._stopping)
         while not self._stopping.is_set():
-            beats: Store | None = None
+            store: Store | None = None
             try:
-                store = self.app.store
-                self.app.declare()
-                beats = store.twin()
+                store = self.app.store.twin()
+                store.declare(self.app.declarations())
                 store.join(self._identity.row, self.app.now())
             except StoreUnavailable as error:
-                if beats is not None:
-                    beats.close()
+                if store is not None:
+                    store.close()
                 self._identity.take_on(self._identity.renew())  # the store may have heard of this one although no answer came
                 backoff.pause("the store is away", error)
+            except BaseException:
+                if store is not None:
+                    store.close()
+                raise
             else:
-                return store, beats
+                return store
         return None
 
-    def _wind_up(self, store: Store, pulse: Pulse, listening: Listening) -> None:
+    def _wind_up(self, store: Store, pulse: Pulse) -> None:
         """End every thread and leave the store, whatever state it is in."""
-        listening.stop()
         pulse.stop()
         self._threads.close()
         if self._coroutines is not None:

@@ -32,6 +32,7 @@ from rota.testing.contract.outcomes import Outcomes
 from rota.testing.contract.pruning import Pruning
 from rota.testing.contract.races import Races
 from rota.testing.contract.sleeping import Sleeping
+from rota.testing.contract.turns import Turns
 from rota.testing.contract.workers import Workers
 
 __all__ = ["StoreContract"]
@@ -50,6 +51,7 @@ class StoreContract(
     Pruning,
     Extremes,
     Sleeping,
+    Turns,
     Races,
 ):
     """All promises together. Each part may also be used alone while a store is being written."""

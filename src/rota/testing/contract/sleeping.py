@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from threading import Event
 from time import monotonic
 
-import pytest
-
+from rota.bell import Bell
 from rota.clock import SECOND
-from rota.stores.base import Listener, Store
+from rota.model import Ask
+from rota.stores.base import Store
+from rota.testing.contract.lines import SOON, line_of, quieted, rung
 from rota.testing.contract.scene import MINUTE, NOW, join, new, put, queued
 
 LONG = 60.0
 """A wait that a test would not sit through; what rings it must come much sooner."""
-SOON = 10.0
 
 
 class Sleeping:
@@ -64,76 +64,73 @@ class Sleeping:
             assert twin.promote(10, now=NOW + MINUTE).count == 1
             assert sleeper.rung(SOON)
 
-    def test_a_job_that_comes_between_listening_and_waiting_rings(self, store: Store) -> None:
+    def test_a_job_that_comes_between_two_waits_rings(self, store: Store) -> None:
         store.rest(join(store), True)
-        listener = store.listen()
-        try:
-            _quieted(listener)
-            with _twin(store) as twin:
-                queued(twin)
-            assert listener.wait(SOON)
-        finally:
-            listener.close()
+        with line_of(store) as line, _twin(store) as twin:
+            quieted(line)
+            queued(twin)
+            assert rung(line, SOON)
+
+    def test_a_job_that_comes_while_turns_are_taken_rings(self, store: Store) -> None:
+        worker = join(store)
+        store.rest(worker, True)
+        with line_of(store) as line, _twin(store) as twin:
+            quieted(line)
+            queued(twin)
+            line.post(worker, [], Ask(worker, ("other",), 1))
+            rang = False
+            while line.answered() is None:
+                rang = rung(line, SOON) or rang
+            assert rang or rung(line, SOON)
 
     def test_a_wait_lasts_no_longer_than_asked(self, store: Store) -> None:
-        listener = store.listen()
-        try:
+        with line_of(store) as line:
             start = monotonic()
-            _quieted(listener)
-            listener.wait(0.05)
+            quieted(line)
+            rung(line, 0.05)
             assert monotonic() - start < SOON
-        finally:
-            listener.close()
 
-    def test_a_stopped_listener_ends_its_wait(self, store: Store) -> None:
+    def test_a_bell_ends_the_wait_and_is_no_ring_of_the_store(self, store: Store) -> None:
         with _asleep(store) as sleeper:
-            sleeper.listener.stop()
-            sleeper.woken(SOON)
+            sleeper.bell.ring()
+            assert not sleeper.rung(SOON)
 
-    def test_a_listener_that_was_stopped_before_does_not_wait_for_long(self, store: Store) -> None:
-        listener = store.listen()
-        try:
-            listener.stop()
+    def test_a_bell_that_rang_before_the_wait_ends_it(self, store: Store) -> None:
+        with line_of(store) as line, closing(Bell()) as bell:
+            quieted(line)
+            bell.ring()
             start = monotonic()
-            listener.wait(LONG)
+            line.wait(LONG, bell)
             assert monotonic() - start < SOON
-        finally:
-            listener.close()
 
-    def test_stopping_and_closing_twice_is_fine(self, store: Store) -> None:
-        listener = store.listen()
-        listener.stop()
-        listener.stop()
-        listener.close()
-        listener.close()
+    def test_a_line_may_be_closed_twice(self, store: Store) -> None:
+        line = store.line()
+        line.close()
+        line.close()
 
 
 class _Sleeper:
-    """A thread that owns a listener and waits on it."""
+    """A thread that owns a line and waits on it."""
 
     def __init__(self, store: Store, pool: ThreadPoolExecutor) -> None:
+        self.bell = Bell()
         self._ready = Event()
         self._wait = pool.submit(self._sleep, store)
         if not self._ready.wait(SOON):
             self._wait.result(0)  # raises what went wrong
-            raise AssertionError("the listener is not ready")
+            raise AssertionError("the line is not ready")
 
     def _sleep(self, store: Store) -> bool:
-        try:
-            self.listener: Listener = store.listen()
-            _quieted(self.listener)
-        finally:
-            self._ready.set()
-        try:
-            return self.listener.wait(LONG)
-        finally:
-            self.listener.close()
+        with line_of(store) as line:
+            try:
+                quieted(line)
+            finally:
+                self._ready.set()
+            with closing(self.bell):
+                return line.wait(LONG, self.bell)
 
     def rung(self, within: float) -> bool:
         return self._wait.result(within)
-
-    def woken(self, within: float) -> None:
-        self._wait.result(within)
 
 
 @contextmanager
@@ -143,7 +140,7 @@ def _asleep(store: Store) -> Iterator[_Sleeper]:
         try:
             yield sleeper
         finally:
-            sleeper.listener.stop()
+            sleeper.bell.ring()
 
 
 @contextmanager
@@ -153,11 +150,3 @@ def _twin(store: Store) -> Iterator[Store]:
         yield twin
     finally:
         twin.close()
-
-
-def _quieted(listener: Listener) -> None:
-    """Take the rings that came before what the test does."""
-    end = monotonic() + SOON
-    while listener.wait(0.02):
-        if monotonic() > end:
-            pytest.fail("the listener rings without end although nothing happens")

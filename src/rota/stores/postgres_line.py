@@ -1,0 +1,51 @@
+"""A worker's line to Postgres: one connection that carries its turns and on which it is rung."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rota.bell import Bell
+from rota.stores.database import Call, Row
+from rota.stores.postgres_pool import Pool
+from rota.stores.postgres_queries import Queries
+
+
+class PostgresLine:
+    """LISTENs on the connection that claims. The server's process for it is awake when a ring comes, and so is this thread.
+
+    Behind a transaction pooler nothing can ring; there `wait` only sleeps.
+    """
+
+    ahead = 2
+
+    def __init__(self, pool: Pool, queries: Queries) -> None:
+        self._pool = pool
+        self._queries = queries
+        self._wire = pool.connect("kept")
+        if not pool.pooler:
+            try:
+                with pool.errors():
+                    self._wire.driver().execute(f"listen {queries.channel}".encode())
+            except BaseException:
+                self.close()
+                raise
+
+    def send(self, calls: Sequence[Call], durable: bool) -> None:
+        with self._pool.errors():
+            self._wire.send(self._queries, calls, durable)
+
+    def answered(self) -> list[list[Row]] | None:
+        with self._pool.errors():
+            return self._wire.answered()
+
+    def wait(self, timeout: float, bell: Bell) -> bool:
+        wire = self._wire
+        with self._pool.errors():
+            if not wire.rang:
+                bell.wait(timeout, wire.socket)
+                wire.read()
+            rang, wire.rang = wire.rang, False
+            return rang
+
+    def close(self) -> None:
+        self._wire.close()

@@ -1,0 +1,162 @@
+"""Named queries over one connection: sent together, as one transaction, and answered later.
+
+It uses the client library's pipeline mode (libpq, chapter "Pipeline Mode" of Postgres's manual) without the driver's cursors,
+for two reasons: the next transaction can be on its way before the answers to this one are read, and the driver's own
+work is a good part of what a lone insert or claim costs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import psycopg
+from psycopg import pq
+from psycopg.adapt import Transformer
+from psycopg.errors import error_from_result
+
+from rota.bell import ready
+from rota.stores.database import Call, Row
+from rota.stores.postgres_queries import Queries
+
+_DONE = pq.ExecStatus.PIPELINE_SYNC
+_ROWS = pq.ExecStatus.TUPLES_OK
+_NO_ROWS = pq.ExecStatus.COMMAND_OK
+_SKIPPED = pq.ExecStatus.PIPELINE_ABORTED
+
+_HURRIES = frozenset({"claim"})
+"""Queries that themselves see to it that their commit need not wait for the disk."""
+_HURRY: Call = ("hurry", {})
+_UNHEARD = ""
+
+
+class Wire:
+    """A connection, used by one thread at a time. Errors are the driver's.
+
+    `prepares` says whether the server keeps the statements for next time, which a transaction pooler cannot.
+    """
+
+    def __init__(self, connection: psycopg.Connection[tuple[object, ...]], prepares: bool) -> None:
+        self._connection = connection
+        self._libpq = connection.pgconn
+        self._reader = Transformer(connection)
+        self._prepares = prepares
+        self._prepared: set[str] = set()
+        self._expected: deque[deque[str | None]] = deque()
+        """For each transaction on its way, what its results are: answers (`None`), and statements that were prepared."""
+        self._found: list[list[Row]] = []
+        self._error: psycopg.Error | None = None
+        self.rang = False
+        """Whether a notification came since this was last made false."""
+
+    @property
+    def socket(self) -> int:
+        """The number of its socket, for whoever waits for more than this."""
+        return self._libpq.socket
+
+    @property
+    def closed(self) -> bool:
+        return self._connection.closed
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way on it."""
+        return not self._expected and self._libpq.transaction_status == pq.TransactionStatus.IDLE
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def driver(self) -> psycopg.Connection[tuple[object, ...]]:
+        """The connection, for what the driver does itself, until the next `send`."""
+        if self._expected:
+            self.close()  # its answers would be taken for others
+        elif self._libpq.pipeline_status != pq.PipelineStatus.OFF:
+            self._libpq.exit_pipeline_mode()
+        return self._connection
+
+    def send(self, queries: Queries, calls: Sequence[Call], durable: bool = True) -> None:
+        """Send these as one transaction. Inside a transaction that the connection is in, they become part of it.
+
+        Where it need not be `durable`, its commit does not wait for the disk.
+        """
+        libpq = self._libpq
+        if libpq.pipeline_status == pq.PipelineStatus.OFF:
+            libpq.enter_pipeline_mode()
+        expected: deque[str | None] = deque()
+        unheard = () if durable or _HURRIES.issuperset(name for name, _ in calls) else (_HURRY,)
+        for name, params in (*unheard, *calls):
+            query = queries[name]
+            values = query.values({**params, "durable": durable})
+            if not self._prepares:
+                libpq.send_query_params(query.text, values, param_formats=query.formats)
+            else:
+                if name not in self._prepared:
+                    libpq.send_prepare(query.name, query.text)
+                    self._prepared.add(name)
+                    expected.append(name)
+                libpq.send_query_prepared(query.name, values, param_formats=query.formats)
+            expected.append(_UNHEARD if name == "hurry" else None)
+        libpq.pipeline_sync()
+        self._expected.append(expected)
+        self._write()
+
+    def answers(self) -> list[list[Row]]:
+        """Wait for the rows of each query of the oldest transaction under way. Raises what the server said to any of them."""
+        while (found := self.answered()) is None:
+            ready([self._libpq.socket])
+            self._libpq.consume_input()
+        return found
+
+    def answered(self) -> list[list[Row]] | None:
+        """The same, or `None` while the answers are not all here; for one who waits by other means."""
+        libpq = self._libpq
+        while self._expected and not libpq.is_busy():
+            self.heed()
+            result = libpq.get_result()
+            if result is None:  # it stands between the results of two statements
+                continue
+            if result.status == _DONE:
+                return self._taken()
+            self._note(result)
+        self.heed()
+        return None
+
+    def read(self) -> None:
+        """Take in what the server has sent, without waiting for more."""
+        self._libpq.consume_input()
+        self.heed()
+
+    def heed(self) -> None:
+        """Take note of notifications; all of them are one ring."""
+        while self._libpq.notifies() is not None:
+            self.rang = True
+
+    def _note(self, result: pq.abc.PGresult) -> None:
+        statement = self._expected[0].popleft()
+        if result.status not in (_ROWS, _NO_ROWS):
+            if statement:
+                self._prepared.discard(statement)
+            if result.status != _SKIPPED and self._error is None:
+                self._error = error_from_result(result, encoding=self._connection.info.encoding)
+        elif statement is not None:
+            return
+        elif result.status == _ROWS:
+            self._reader.set_pgresult(result)
+            self._found.append(self._reader.load_rows(0, result.ntuples, tuple))
+        else:
+            self._found.append([])
+
+    def _taken(self) -> list[list[Row]]:
+        self._expected.popleft()
+        found, self._found = self._found, []
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        return found
+
+    def _write(self) -> None:
+        """Send all that is to be sent. A server that answers meanwhile is listened to: it might wait for that."""
+        socket = self._libpq.socket
+        while self._libpq.flush():
+            if ready([socket], [socket])[0]:
+                self._libpq.consume_input()

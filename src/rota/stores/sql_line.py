@@ -1,0 +1,74 @@
+"""A worker's line to a SQL database, and what a turn is there: the queries that write what ended, and one that claims."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from rota.bell import Bell
+from rota.clock import Micros
+from rota.model import Ask, Claimed, Ended, Turn
+from rota.stores import rows
+from rota.stores.database import Call, Database, Row
+
+
+class SqlLine:
+    """A `Line` over a database's link."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._link = database.line()
+        self.ahead = self._link.ahead
+        self._posted: deque[list[Call]] = deque()
+
+    def post(self, worker: str, ends: Sequence[Ended], ask: Ask | None = None, now: Micros | None = None) -> None:
+        calls = turn_calls(self._database, worker, ends, ask, now)
+        if calls:
+            self._link.send(calls, durable=bool(ends))
+        self._posted.append(calls)
+
+    def answered(self) -> Turn | None:
+        if not self._posted:
+            return None
+        calls = self._posted[0]
+        answers: list[list[Row]] | None = []
+        if calls:
+            try:
+                answers = self._link.answered()
+            except BaseException:
+                self._posted.popleft()
+                raise
+        if answers is None:
+            return None
+        self._posted.popleft()
+        return turn(calls, answers)
+
+    def wait(self, timeout: float, bell: Bell) -> bool:
+        return self._link.wait(timeout, bell)
+
+    def close(self) -> None:
+        self._link.close()
+
+
+def turn_calls(database: Database, worker: str, ends: Sequence[Ended], ask: Ask | None, now: Micros | None) -> list[Call]:
+    """The queries of a turn; none when there is nothing to write and a look shows that there is nothing to claim."""
+    calls = rows.end_calls(worker, ends, now)
+    if any(query == "put_back" for query, _ in calls):
+        calls.append(("ring", {}))
+    if ask is not None and ask.limit > 0 and ask.queues:
+        sure_of_nothing = not calls and database.looks_first and not database.read("peek", {"queues": list(ask.queues)})
+        if not sure_of_nothing:
+            calls.append(rows.claim_call(ask, now))
+    return calls
+
+
+def turn(calls: Sequence[Call], answers: Sequence[list[Row]]) -> Turn:
+    """What the answers to a turn's queries say."""
+    counted: list[str] = []
+    claimed: list[Claimed] = []
+    for (query, _), answer in zip(calls, answers, strict=True):
+        if query == "claim":
+            claimed = rows.claimed(answer)
+        elif query != "ring":
+            counted += [row[0] for row in answer]
+    return Turn(frozenset(counted), claimed)
