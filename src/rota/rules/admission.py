@@ -1,0 +1,163 @@
+"""Which of the waiting jobs may start: from what runs, what started last and what a partner said, to who is let in.
+
+A claim asks this once, under a lock on the instances concerned, and writes what it decides before the lock is given up. The
+moment `now` must be read after the lock was got: a moment from before may lie before the last start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import assert_never
+
+from msgspec import Struct
+
+from rota.clock import SECOND, Micros
+from rota.rules.instances import Instance
+from rota.rules.sizes import Concurrency, Rate, Size
+
+FLOOR: Micros = SECOND // 20
+"""No rate makes an idle worker look more often than this."""
+
+_SET_BACK = 60 * SECOND
+"""A start that lies further ahead than this was written under another clock: before it was set right, or in a test."""
+
+
+class Usage(Struct, frozen=True):
+    """What is known of an instance. One that nothing is known of is as good as new."""
+
+    running: int = 0
+    """How many jobs run that fall under it."""
+    started_at: Micros | None = None
+    """When the last of them started; the interval that counts is the present one, so that a changed rate holds at once."""
+    closed_until: Micros | None = None
+    """Until when none may start, as a job reported that met the limit of somebody else."""
+
+
+class Candidate(Struct, frozen=True):
+    """A job that is due, and the instances that it falls under, in the order in which one of them may be said to hold it."""
+
+    id: str
+    instances: tuple[Instance, ...] = ()
+
+
+class Admitted(Struct, frozen=True):
+    """The job starts now."""
+
+    id: str
+
+
+class Held(Struct, frozen=True):
+    """The job waits for room."""
+
+    id: str
+    by: Instance
+    """The first of its instances that has none."""
+    until: Micros | None = None
+    """From when that one has room; `None` where only the end of a running job makes some."""
+
+
+Decision = Admitted | Held
+
+
+class Admission(Struct, frozen=True):
+    """Who was let in, and how that leaves the instances."""
+
+    decisions: tuple[Decision, ...]
+    """One for each candidate, in their order, up to the one that took the last slot; the others were not looked at."""
+    usage: Mapping[Instance, Usage]
+    """Each instance that an admitted job falls under, as it is now."""
+    again_at: Micros | None
+    """When to look again: the first moment at which time alone makes room in an instance that holds a candidate or let one in.
+
+    `None`: there is no such moment. What let one in counts because more may wait for it that were no candidates.
+    """
+
+    @property
+    def admitted(self) -> list[str]:
+        return [decision.id for decision in self.decisions if isinstance(decision, Admitted)]
+
+    @property
+    def held(self) -> list[Held]:
+        return [decision for decision in self.decisions if isinstance(decision, Held)]
+
+
+def admit(
+    candidates: Sequence[Candidate],
+    sizes: Mapping[str, Size],
+    usage: Mapping[Instance, Usage],
+    now: Micros,
+    slots: int,
+) -> Admission:
+    """Decide on each candidate in turn, until so many `slots` are taken.
+
+    Candidates come in the order promised: larger priority, then earlier due, then id. `sizes` are those in force, by the names
+    of the limits; a limit without one does not exist any more and holds nobody. A job takes a place of all its instances or of
+    none, and a held one reserves nothing: jobs that need less may overtake it, those that need the same cannot.
+
+    Takes time in proportion to the candidates and their instances.
+
+    >>> jobs = [Candidate(id, (Instance("partner"),)) for id in "abc"]
+    >>> admission = admit(jobs, {"partner": Concurrency(2)}, {Instance("partner"): Usage(running=1)}, now=0, slots=8)
+    >>> admission.admitted, [held.id for held in admission.held]
+    (['a'], ['b', 'c'])
+    """
+    decisions: list[Decision] = []
+    after: dict[Instance, Usage] = {}
+    moments: set[Micros | None] = set()
+    for candidate in candidates:
+        if slots <= 0:
+            break
+        needed = [instance for instance in candidate.instances if instance.limit in sizes]
+        for instance in needed:
+            opening = opens_at(sizes[instance.limit], after.get(instance) or usage.get(instance, _NEW), now)
+            if opening != now:
+                decisions.append(Held(candidate.id, instance, opening))
+                moments.add(opening)
+                break
+        else:
+            slots -= 1
+            decisions.append(Admitted(candidate.id))
+            after |= {instance: started(after.get(instance) or usage.get(instance, _NEW), now) for instance in needed}
+    moments |= {opens_at(sizes[instance.limit], used, now) for instance, used in after.items()}
+    return Admission(tuple(decisions), after, min((at for at in moments if at is not None and at > now), default=None))
+
+
+def opens_at(size: Size, usage: Usage, now: Micros) -> Micros | None:
+    """From when an instance has room: `now` where it has some; `None` where a running job must end first."""
+    opening = now if usage.closed_until is None else max(now, usage.closed_until)
+    match size:
+        case Concurrency(most):
+            return None if usage.running >= most else opening
+        case Rate():
+            return _spaced(size.interval, usage.started_at, opening)
+        case _:
+            assert_never(size)
+
+
+def started(usage: Usage, now: Micros) -> Usage:
+    """The usage of an instance once one more job has started."""
+    return Usage(usage.running + 1, now, usage.closed_until)
+
+
+def poll_within(poll: Micros, sizes: Iterable[Size], least: Micros = FLOOR) -> Micros:
+    """How long a worker that would look for work each `poll` may sleep: no longer than the shortest interval of its rates.
+
+    Not less than `least`, nor than the floor of 50 ms, whatever the rates. Who holds jobs itself looks at `again_at`, too.
+
+    >>> poll_within(5_000_000, [Rate(1, 1_000_000), Rate(1, 60_000_000), Concurrency(2)])
+    1000000
+    >>> poll_within(5_000_000, [Rate(1_000, 1_000_000)])
+    50000
+    """
+    shortest = min((size.interval for size in sizes if isinstance(size, Rate)), default=poll)
+    return min(poll, max(shortest, least, FLOOR))
+
+
+def _spaced(interval: Micros, started_at: Micros | None, at: Micros) -> Micros:
+    """The first moment from `at` on that lies an interval after the last start. Nobody waits for a clock that was set back."""
+    if started_at is None or started_at - at > max(interval, _SET_BACK):
+        return at
+    return max(at, started_at + interval)
+
+
+_NEW = Usage()
