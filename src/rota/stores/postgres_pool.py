@@ -42,8 +42,8 @@ class Pool:
         self._start()
 
     def _start(self) -> None:
-        self._free = threading.BoundedSemaphore(self._max_size)
         self._lock = threading.Lock()
+        self._given_back = threading.Condition(self._lock)
         self._idle: dict[Plans, list[Wire]] = {"anew": [], "kept": []}
         self._open = 0
         self._round = 0
@@ -56,20 +56,14 @@ class Pool:
     def session(self, queries: Queries, plans: Plans = "anew") -> Iterator[Session]:
         """A connection for one operation. The driver's errors leave as Rota's."""
         self._after_fork()
-        if not self._free.acquire(timeout=_PATIENCE):
-            raise StoreUnavailable(
-                f"all {self._max_size} connections to Postgres at {self.place} have been busy for {_PATIENCE:g} s: "
-                "end what holds them, or raise max_size"
-            )
         try:
-            with self.errors():
-                wire, lent_in = self._take(plans)
-                try:
-                    yield Session(wire, queries)
-                finally:
-                    self._give_back(wire, lent_in, plans)
-        finally:
-            self._free.release()
+            wire, lent_in = self._take(plans)
+            try:
+                yield Session(wire, queries)
+            finally:
+                self._give_back(wire, lent_in, plans)
+        except psycopg.Error as error:
+            raise meaning(error, self.place) from error
 
     def connect(self, plans: Plans = "anew") -> Wire:
         """A new connection that is the caller's own."""
@@ -90,6 +84,7 @@ class Pool:
             self._idle = {"anew": [], "kept": []}
             self._open -= len(idle)
             self._round += 1
+            self._given_back.notify_all()
         for wire in idle:
             wire.close()
 
@@ -102,26 +97,45 @@ class Pool:
             raise meaning(error, self.place) from error
 
     def _take(self, plans: Plans) -> tuple[Wire, int]:
-        other: Plans = "kept" if plans == "anew" else "anew"
         while True:
             with self._lock:
+                if not (self._idle[plans] or self._open < self._max_size):
+                    self._wait_for_one()
                 lent_in = self._round
-                full = self._open >= self._max_size
-                kind = plans if self._idle[plans] or not full else other
-                wire = self._idle[kind].pop() if self._idle[kind] else None
-                if wire is None:
-                    self._open += 1
+                wire, planned = self._pick(plans)
             if wire is None:
                 try:
                     return self.connect(plans), lent_in
                 except BaseException:
                     self._forget()
                     raise
-            if _is_alive(wire):
-                if kind != plans and not self.pooler:
-                    wire.driver().execute(_PLANNING[plans])
-                return wire, lent_in
+            try:
+                if _is_alive(wire):
+                    if planned != plans and not self.pooler:
+                        wire.driver().execute(_PLANNING[plans])
+                    return wire, lent_in
+            except BaseException:
+                self._drop(wire)
+                raise
             self._drop(wire)
+
+    def _pick(self, plans: Plans) -> tuple[Wire | None, Plans]:
+        """An idle connection that plans so, else none, for which there is room, else an idle one that plans otherwise."""
+        if self._idle[plans]:
+            return self._idle[plans].pop(), plans
+        if self._open < self._max_size:
+            self._open += 1
+            return None, plans
+        other: Plans = "kept" if plans == "anew" else "anew"
+        return self._idle[other].pop(), other
+
+    def _wait_for_one(self) -> None:
+        """Until there is an idle connection or room for another; the lock is held."""
+        if not self._given_back.wait_for(lambda: any(self._idle.values()) or self._open < self._max_size, _PATIENCE):
+            raise StoreUnavailable(
+                f"all {self._max_size} connections to Postgres at {self.place} have been busy for {_PATIENCE:g} s: "
+                "end what holds them, or raise max_size"
+            )
 
     def _give_back(self, wire: Wire, lent_in: int, plans: Plans) -> None:
         if not wire.idle:
@@ -129,6 +143,7 @@ class Pool:
         with self._lock:
             if not wire.closed and lent_in == self._round:
                 self._idle[plans].append(wire)
+                self._given_back.notify()
                 return
         self._drop(wire)
 
@@ -139,6 +154,7 @@ class Pool:
     def _forget(self) -> None:
         with self._lock:
             self._open -= 1
+            self._given_back.notify()
 
     def _after_fork(self) -> None:
         if self._pid != os.getpid():
