@@ -142,6 +142,9 @@ class Ask(Struct, frozen=True):
     worker: str
     queues: tuple[str, ...]
     limit: int
+    behind: Mapping[str, Claimed] = {}
+    """The job that was last in the order of each queue in an earlier claim. A store in which claims walk over what is gone may
+    begin behind it, so that of jobs with its priority one due before it waits for a claim without this."""
 
 
 class Claimed(Struct, frozen=True, gc=False):

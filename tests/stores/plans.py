@@ -47,3 +47,14 @@ HOT: Mapping[str, Mapping[str, object]] = {
     },
 }
 """Every query but those that read a whole table by their nature: `counts`, `held_by`, and a `find` by rare properties."""
+
+HOT_ON_POSTGRES: Mapping[str, Mapping[str, object]] = {
+    **HOT,
+    "claim_behind": {
+        "worker": "w",
+        "behind": f'[["q1",1,1000,"{IDS[0]}"],["q2",4294967296,0,"{IDS[0]}"]]',
+        "limit": 100,
+        "durable": True,
+        "now": None,
+    },
+}

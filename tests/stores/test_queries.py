@@ -15,6 +15,7 @@ FOLDER = Path(str(files(rota.stores)))
 
 ONLY_SQLITE = {"heavy", "peek"}
 ONLY_POSTGRES = {
+    "claim_behind",
     "clock",
     "copy",
     "finished",

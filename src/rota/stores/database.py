@@ -46,6 +46,8 @@ class Database(Protocol):
     url: str
     looks_first: bool
     """Whether a read that finds nothing to do spares the others a lock."""
+    wades: bool
+    """Whether a claim walks over jobs that are gone, as long as some transaction might still see them."""
 
     def open(self) -> None: ...
 

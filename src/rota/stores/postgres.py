@@ -66,6 +66,7 @@ def open_postgres(url: str, *, schema: str = "", pooler: bool = False, max_size:
 class PostgresDatabase:
     """A `Database` over a pool of connections."""
 
+    wades = True
     looks_first = False
 
     def __init__(self, url: str, queries: Queries, pool: Pool) -> None:

@@ -82,6 +82,56 @@ where id = any(array(
 and (select case when :durable then '' else set_config('synchronous_commit', 'off', true) end) is not null
 returning id, task, queue, args, claim, excused, max_attempts, priority, due, key, looks
 
+-- name: claim_behind
+-- The same, from where the last claim of each queue left off: [queue, priority, due, id]. While some transaction holds a snapshot,
+-- jobs that are gone stay in the index, and a claim from its front walks over all of them. What is of greater priority comes
+-- first here too; what came in since and is due before the last claimed is met by the next claim from the front.
+with me as (select id from rota_workers where id = :worker for key share)
+update rota_jobs
+set worker = :worker, claim = claim + 1, claimed_at = :now, key = case when key_waiting then null else key end
+where id = any(array(
+    select first.id
+    from me
+    cross join lateral (
+        select last ->> 0 as queue, (last ->> 1)::bigint as priority, (last ->> 2)::bigint as due, (last ->> 3)::uuid as id
+        from jsonb_array_elements(:behind) as last
+    ) as q
+    cross join lateral (
+        -- Three stretches of the index, in its order; a later one is not read when those before it gave enough.
+        select * from (
+            select id, priority, due
+            from rota_jobs
+            where queue = q.queue and state = 'queued' and worker is null and priority > q.priority
+            order by priority desc, due, id
+            limit :limit
+            for update skip locked
+        ) as greater
+        union all
+        select * from (
+            select id, priority, due
+            from rota_jobs
+            where queue = q.queue and state = 'queued' and worker is null and priority = q.priority and (due, id) > (q.due, q.id)
+            order by due, id
+            limit :limit
+            for update skip locked
+        ) as equal
+        union all
+        select * from (
+            select id, priority, due
+            from rota_jobs
+            where queue = q.queue and state = 'queued' and worker is null and priority < q.priority
+            order by priority desc, due, id
+            limit :limit
+            for update skip locked
+        ) as less
+        limit :limit
+    ) as first
+    order by first.priority desc, first.due, first.id
+    limit :limit
+))
+and (select case when :durable then '' else set_config('synchronous_commit', 'off', true) end) is not null
+returning id, task, queue, args, claim, excused, max_attempts, priority, due, key, looks
+
 -- name: succeed
 -- Move jobs that succeeded to the history, where the attempt still counts: [claim, took, result] by id.
 with done as (

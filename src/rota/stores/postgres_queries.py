@@ -15,7 +15,7 @@ _PARAMETER = re.compile(r"(?:\bin )?(?<!:):([a-z_]+)")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
 
 _TYPES = {
-    **dict.fromkeys(("jobs", "ends", "reports"), "jsonb"),
+    **dict.fromkeys(("behind", "ends", "jobs", "reports"), "jsonb"),
     **dict.fromkeys(("asleep", "durable", "among_live", "among_finished", "key_waiting"), "boolean"),
     **dict.fromkeys(("age", "delay", "lease", "limit", "pid", "run_at", "now"), "bigint"),
     **dict.fromkeys(("priority", "max_attempts", "concurrency", "excuse", "number"), "integer"),

@@ -24,7 +24,7 @@ _ROWS = pq.ExecStatus.TUPLES_OK
 _NO_ROWS = pq.ExecStatus.COMMAND_OK
 _SKIPPED = pq.ExecStatus.PIPELINE_ABORTED
 
-_HURRIES = frozenset({"claim"})
+_HURRIES = frozenset({"claim", "claim_behind"})
 """Queries that themselves see to it that their commit need not wait for the disk."""
 _HURRY: Call = ("hurry", {})
 _UNHEARD = ""

@@ -30,6 +30,9 @@ from rota.model import (
 from rota.stores.database import Call, Params, Row
 
 _encode = msgspec.json.Encoder().encode
+_ABOVE_ALL = 2**32
+"""Greater than any priority: what is behind it is all of a queue."""
+_NO_ID = "00000000-0000-0000-0000-000000000000"
 
 
 def jobs_json(jobs: Iterable[NewJob]) -> str:
@@ -54,8 +57,17 @@ def job_params(job: NewJob, now: Micros | None) -> Params:
     }
 
 
-def claim_call(ask: Ask, now: Micros | None) -> Call:
-    return "claim", {"worker": ask.worker, "queues": list(dict.fromkeys(ask.queues)), "limit": ask.limit, "now": now}
+def claim_call(ask: Ask, now: Micros | None, wades: bool) -> Call:
+    """The query that claims; where claims wade through what is gone, from behind the last claimed if that is known."""
+    queues = list(dict.fromkeys(ask.queues))
+    params = {"worker": ask.worker, "limit": ask.limit, "now": now}
+    if not ask.behind or not wades:
+        return "claim", params | {"queues": queues}
+    return "claim_behind", params | {"behind": as_json([_position(name, ask.behind.get(name)) for name in queues])}
+
+
+def _position(queue: str, last: Claimed | None) -> tuple[str, int, Micros, str]:
+    return (queue, _ABOVE_ALL, 0, _NO_ID) if last is None else (queue, last.priority, last.due, last.id)
 
 
 def claimed(rows: Iterable[Row]) -> list[Claimed]:

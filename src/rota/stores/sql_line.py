@@ -11,6 +11,8 @@ from rota.model import Ask, Claimed, Ended, Turn
 from rota.stores import rows
 from rota.stores.database import Call, Database, Row
 
+_CLAIMS = frozenset({"claim", "claim_behind"})
+
 
 class SqlLine:
     """A `Line` over a database's link."""
@@ -58,7 +60,7 @@ def turn_calls(database: Database, worker: str, ends: Sequence[Ended], ask: Ask 
     if ask is not None and ask.limit > 0 and ask.queues:
         sure_of_nothing = not calls and database.looks_first and not database.read("peek", {"queues": list(ask.queues)})
         if not sure_of_nothing:
-            calls.append(rows.claim_call(ask, now))
+            calls.append(rows.claim_call(ask, now, database.wades))
     return calls
 
 
@@ -67,7 +69,7 @@ def turn(calls: Sequence[Call], answers: Sequence[list[Row]]) -> Turn:
     counted: list[str] = []
     claimed: list[Claimed] = []
     for (query, _), answer in zip(calls, answers, strict=True):
-        if query == "claim":
+        if query in _CLAIMS:
             claimed = rows.claimed(answer)
         elif query != "ring":
             counted += [row[0] for row in answer]

@@ -49,6 +49,7 @@ def open_memory(url: str = "memory://") -> SqlStore:
 class SqliteDatabase:
     """A `Database` over an engine that twins share: one writer, however many threads, because SQLite has but one."""
 
+    wades = False
     looks_first = True
 
     def __init__(self, url: str, engine: Engine, warnings: list[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rota.clock import SECOND, Micros
 from rota.model import Ask, Claimed
@@ -46,6 +46,8 @@ class Lookout:
         self._rung = False
         self._asleep_as: str | None = None
         self._full_claims = 0
+        self._last: Mapping[str, Claimed] = {}
+        self._front_at = 0.0
         self._look_at: list[float] = []
         self._promote_at = 0.0
         self._queues_at = 0.0
@@ -76,13 +78,15 @@ class Lookout:
         """What to claim, if anything. A sleeper is rung for new work, so it need not ask along with what it finishes."""
         if room <= 0 or not (self.look or (finishing and not self.asleep)):
             return None
-        return Ask(self._identity.id, self._queues, room)
+        return Ask(self._identity.id, self._queues, room, self._begin_behind())
 
     def after(self, ask: Ask, claimed: Sequence[Claimed]) -> None:
         """Learn from a claim whether there is more, and fall asleep or wake up in the store's eyes."""
         if len(claimed) >= ask.limit:
+            self._last = {**self._last, **{job.queue: job for job in claimed}}  # they come in the order promised
             self._after_full()
             return
+        self._last = {}
         self._full_claims = 0
         now = time.monotonic()
         self.look = False
@@ -114,6 +118,14 @@ class Lookout:
     def next_at(self) -> float:
         """When it will have something to do by itself."""
         return min([self._promote_at, *self._look_at[:1]])
+
+    def _begin_behind(self) -> Mapping[str, Claimed]:
+        """While there is a backlog, a claim may leave off where the last one did; now and then all is looked at."""
+        now = time.monotonic()
+        if not self._full_claims or now >= self._front_at:
+            self._last = {}
+            self._front_at = now + _SELDOM
+        return self._last
 
     def _after_full(self) -> None:
         self._full_claims += 1

@@ -46,3 +46,15 @@ class Turns:
             assert [len(job.args) for job in claimed] == [len(payload)] * 8
             line.post(worker, [Ended(job.id, job.claim, Succeeded(payload)) for job in claimed])
             assert len(answered(line).counted) == 8
+
+    def test_a_claim_that_begins_behind_the_last_one_takes_what_comes_next(self, store: Store) -> None:
+        worker = join(store)
+        first = [queued(store, priority=5) for _ in range(3)]
+        low = queued(store, priority=-1)
+        other = queued(store, queue="other", priority=-2)
+        claimed = store.claim(Ask(worker, ("default",), 2))
+        assert [job.id for job in claimed] == first[:2]
+        high = queued(store, priority=9)
+        behind = {"default": claimed[-1]}
+        again = store.claim(Ask(worker, ("default", "other"), 10, behind))
+        assert [job.id for job in again] == [high, first[2], low, other]
