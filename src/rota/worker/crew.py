@@ -36,7 +36,11 @@ class Crew:
         self._moved_at = 0.0
         self._outcomes: deque[tuple[Run, Outcome]] = deque()
         self._stuck: set[Run] = set()
+        """Bodies whose slot went to another, while they do not end or cannot go on."""
         self._blocked: set[Run] = set()
+        """Those whose job ended without them, and who keep their slot: too many are stuck."""
+        self._owed: set[Run] = set()
+        """Those that go on after their slot went to another, and get the next that becomes free."""
 
     # -- for the ledger -------------------------------------------------------------------------
 
@@ -52,7 +56,7 @@ class Crew:
         if ready:
             self._start(ready)
 
-    def held(self) -> list[Run]:
+    def unwritten(self) -> list[Run]:
         """Every job that is this worker's: those in hand, and those whose outcome nobody has taken yet."""
         with self._lock:
             return [*self.in_hand, *(run for run, _ in self._outcomes)]
@@ -79,11 +83,18 @@ class Crew:
         with self._lock:
             if not self._end(run, outcome):
                 return None
-            given = len(self._stuck) < self.slots
-            (self._stuck if given else self._blocked).add(run)
-        if given and (following := self.next()) is not None:
+            freed = self._give_away(run)
+            given = run in self._stuck
+            if not given:
+                self._blocked.add(run)
+        if freed and (following := self.next()) is not None:
             self._start([following])
         return given
+
+    @property
+    def load(self) -> int:
+        """How many jobs in hand have a slot or wait for one."""
+        return len(self.in_hand) - len(self.in_hand & self._stuck)
 
     @property
     def ended(self) -> int:
@@ -109,26 +120,50 @@ class Crew:
     def end(self, run: Run, outcome: Outcome) -> bool:
         """Hand in a job's outcome, and answer whether the caller still has its slot. Only the first call for a job counts.
 
-        A false answer means that the job was ended over the body's head (its time was up), and its slot given away.
+        A false answer means that its slot was given away: the job was ended over the body's head, or the body set aside.
         """
         with self._lock:
+            kept = self._has_slot(run)
+            self._stuck.discard(run)
+            self._owed.discard(run)
             if not self._end(run, outcome):
                 kept = run in self._blocked
                 self._blocked.discard(run)
-                self._stuck.discard(run)
                 return kept
         if len(self._outcomes) >= self.ring_at:
             self.bell.ring()
-        return True
+        return kept
 
     def next(self) -> Run | None:
         """The next job for a slot that just became free; where none waits, the slot is given back."""
         with self._lock:
+            if self._owed:
+                self._owed.pop()
+                return None
             if self._waiting:
                 self._moved_at = time.monotonic()
                 return self._waiting.popleft()
             self._free += 1
             return None
+
+    def set_aside(self, runs: Sequence[Run]) -> list[Run]:
+        """Give the slots of bodies that cannot go on to other jobs, and return those that are to begin with them.
+
+        Nothing ends: what these bodies come to still counts. As in `give_up`, only so many slots are given away.
+        """
+        with self._lock:
+            freed = sum(self._give_away(run) for run in self.in_hand.intersection(runs))
+        return [following for _ in range(freed) if (following := self.next()) is not None]
+
+    def take_back(self, runs: Sequence[Run]) -> None:
+        """These bodies go on: each gets a slot again as soon as one is free. Until then there are more at work than slots."""
+        with self._lock:
+            back = self._stuck & self.in_hand & set(runs)
+            self._stuck -= back
+            self._owed |= back
+            while self._owed and self._free:
+                self._owed.pop()
+                self._free -= 1
 
     def watch(self, run: Run) -> None:
         """Start the body's clock as it begins, and watch it where its task has a time-out."""
@@ -136,6 +171,18 @@ class Crew:
         if run.deadline is not None:
             self.timed.add(run)
             self.bell.ring()
+
+    def _has_slot(self, run: Run) -> bool:
+        return run not in self._stuck and run not in self._owed
+
+    def _give_away(self, run: Run) -> bool:
+        """Note that a body is stuck, unless that is one too many, and answer whether that frees its slot."""
+        had_slot = self._has_slot(run)
+        if had_slot and len(self._stuck) >= self.slots:
+            return False
+        self._owed.discard(run)
+        self._stuck.add(run)
+        return had_slot
 
     def _end(self, run: Run, outcome: Outcome) -> bool:
         """Move a job from those in hand to those that ended; both at once, so that nobody finds it in neither."""

@@ -132,7 +132,7 @@ class Ledger:
                 self._stopping.wait(min(0.05 * 2**errors, 2.0))
 
     def _done(self) -> bool:
-        return self._stopping.is_set() and not self._posted and not self._pending and not self._crew.held()
+        return self._stopping.is_set() and not self._posted and not self._pending and not self._crew.unwritten()
 
     def _step(self) -> None:
         """Look after deadlines and shutdown, take a turn with the store if there is cause, and sleep until there is."""
@@ -194,7 +194,7 @@ class Ledger:
     def _room(self) -> int:
         """How many jobs to claim now, with those that are on their way counted as in hand."""
         coming = sum(posted.ask.limit for posted in self._posted if posted.ask is not None)
-        return self._pace.room(len(self._crew.in_hand) + coming)
+        return self._pace.room(self._crew.load + coming)
 
     def _post(self, line: Line) -> None:
         """Send what ended and ask for more, if there is cause."""
@@ -338,7 +338,7 @@ class Ledger:
     def _reconcile(self) -> None:
         """After a lost reply: hand back what the store thinks is in hand here and is not, and drop what it knows nothing of."""
         worker = self._identity.id
-        runs = [run for run in self._crew.held() if run.worker == worker]
+        runs = [run for run in self._crew.unwritten() if run.worker == worker]
         ended = [run for run, _ in self._pending.get(worker, ())]
         self._store.reconcile(worker, [run.job.id for run in (*runs, *ended)], self._app.now())
         # A server that crashed may have forgotten its last claims; another worker has those jobs now, or will.
