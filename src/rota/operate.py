@@ -80,8 +80,8 @@ def check(store: Store, max_wait: Micros | None, now: Micros | None) -> list[Pro
     vitals = store.vitals()
     moment = vitals.now if now is None else now
     workers = store.workers()
-    held = {worker.id: len(store.find(Filter((State.RUNNING,), worker=worker.id), STEP)) for worker in late(workers, moment)}
-    return problems(store.counts(), workers, held, vitals.warnings, max_wait, moment)
+    running = {worker.id: len(store.find(Filter((State.RUNNING,), worker=worker.id), STEP)) for worker in late(workers, moment)}
+    return problems(store.counts(), workers, running, vitals.warnings, max_wait, moment)
 
 
 def change(store: Store, move: Move, ids: Sequence[str], kept: Container[State], now: Micros | None) -> list[Changed]:

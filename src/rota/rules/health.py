@@ -41,15 +41,15 @@ class Problem(Struct, frozen=True):
 def problems(
     counts: Sequence[Count],
     workers: Sequence[WorkerRow],
-    held: Mapping[str, int],
+    running: Mapping[str, int],
     warnings: Sequence[str],
     max_wait: Micros | None,
     now: Micros,
 ) -> list[Problem]:
-    """Every problem there is, the gravest kind first. `held` says how many jobs a worker whose lease ran out still has."""
+    """Every problem there is, the gravest kind first. `running` says how many jobs a worker whose lease ran out still has."""
     live = [worker for worker in workers if worker.lease_until > now]
     waiting = due(counts, now)
-    found = _past_lease([worker for worker in late(workers, now) if held.get(worker.id)], held, now)
+    found = _past_lease([worker for worker in late(workers, now) if running.get(worker.id)], running, now)
     found += _unserved(waiting, live)
     # A job of an unknown task is handed back again and again, so between looks it is scheduled.
     found += _unknown([count for count in counts if count.state in _WAITING or count.state is State.SCHEDULED], live)
@@ -68,12 +68,12 @@ def late(workers: Sequence[WorkerRow], now: Micros) -> list[WorkerRow]:
     return [worker for worker in workers if worker.lease_until <= now]
 
 
-def _past_lease(late: Sequence[WorkerRow], held: Mapping[str, int], now: Micros) -> list[Problem]:
+def _past_lease(late: Sequence[WorkerRow], running: Mapping[str, int], now: Micros) -> list[Problem]:
     if not late:
         return []
     names = ", ".join(f"{worker.name} ({(now - worker.lease_until) / SECOND:.0f} s ago)" for worker in late)
-    running = sum(held[worker.id] for worker in late)
-    return [Problem(Trouble.LEASE, f"leases ran out and no worker took their jobs back: {names}; start a worker", running)]
+    jobs = sum(running[worker.id] for worker in late)
+    return [Problem(Trouble.LEASE, f"leases ran out and no worker took their jobs back: {names}; start a worker", jobs)]
 
 
 def _unserved(waiting: Sequence[Count], live: Sequence[WorkerRow]) -> list[Problem]:

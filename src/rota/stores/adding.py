@@ -64,8 +64,8 @@ def settle(run: Run, jobs: Sequence[NewJob], added: int, now: Micros | None) -> 
             open_ = [job for job in open_ if job.id not in known]
             free = []
             for job in open_:
-                if held := run("holder", {"task": job.task, "key": job.key}):
-                    answers[job.id] = Inserted(held[0][0], existed=True)
+                if found := run("holder", {"task": job.task, "key": job.key}):
+                    answers[job.id] = Inserted(found[0][0], existed=True)
                 else:
                     free.append(job)
             open_ = free

@@ -162,8 +162,8 @@ class Store(Protocol):
         """
         ...
 
-    def reconcile(self, worker: str, held: Sequence[str], now: Micros | None = None) -> int:
-        """Queue again whatever the worker holds besides the jobs `held`, without using an attempt, and answer how many.
+    def reconcile(self, worker: str, in_hand: Sequence[str], now: Micros | None = None) -> int:
+        """Queue again what the worker has claimed besides the jobs `in_hand`, without using an attempt, and answer how many.
 
         For a worker whose claim was answered by a broken connection: the store may have claimed what it never heard of.
         A job that someone asked to cancel is cancelled instead, and counts among them.

@@ -19,8 +19,8 @@ def reap(run: Run, limit: int, now: Micros | None) -> list[Lost]:
     names: dict[str, str] = {worker: name for worker, name in run("dead", {"now": now})}  # noqa: C416 (rows are no pairs to mypy)
     if not names:
         return []
-    held = run("held_by", {"workers": list(names), "limit": limit})
-    lost = [_lost(*row) for row in held]
+    claimed = run("claimed_by", {"workers": list(names), "limit": limit})
+    lost = [_lost(*row) for row in claimed]
     for state in (State.QUEUED, State.FAILED, State.CANCELLED):
         for worker, name in names.items():
             ids = [job.id for job in lost if job.state is state and job.worker == worker]
@@ -28,7 +28,7 @@ def reap(run: Run, limit: int, now: Micros | None) -> list[Lost]:
                 _lose(run, state, ids, f"worker lost: the lease of {name} ({worker}) ran out", now)
     if any(job.state is State.QUEUED for job in lost):
         run("ring", {})
-    if len(held) < limit:
+    if len(claimed) < limit:
         run("forget_all", {"workers": list(names)})
     return lost
 
@@ -36,13 +36,13 @@ def reap(run: Run, limit: int, now: Micros | None) -> list[Lost]:
 def leave(run: Run, worker: str, now: Micros | None) -> None:
     """Forget a worker first, so that it can claim no more, then hand back what it holds."""
     run("forget", {"worker": worker})
-    _hand_back(run, run("held_by", {"workers": [worker], "limit": _ALL}), "its worker left before it was done", now)
+    _hand_back(run, run("claimed_by", {"workers": [worker], "limit": _ALL}), "its worker left before it was done", now)
 
 
-def reconcile(run: Run, worker: str, held: Sequence[str], now: Micros | None) -> int:
+def reconcile(run: Run, worker: str, in_hand: Sequence[str], now: Micros | None) -> int:
     """Hand back what the worker holds besides these jobs."""
-    known = frozenset(held)
-    strays = [row for row in run("held_by", {"workers": [worker], "limit": _ALL}) if row[0] not in known]
+    known = frozenset(in_hand)
+    strays = [row for row in run("claimed_by", {"workers": [worker], "limit": _ALL}) if row[0] not in known]
     _hand_back(run, strays, "its worker never heard that it had claimed it", now)
     return len(strays)
 
@@ -84,10 +84,10 @@ def change(run: Run, move: Move, ids: Sequence[str], now: Micros | None) -> dict
     return {job: Changed(job, before.get(job), after.get(job)) for job in ids}
 
 
-def _hand_back(run: Run, held: Sequence[Row], reason: str, now: Micros | None) -> None:
+def _hand_back(run: Run, claimed: Sequence[Row], reason: str, now: Micros | None) -> None:
     """Queue these jobs again without using an attempt, save those that someone asked to cancel."""
-    cancelled = [row[0] for row in held if row[-1]]
-    back = [row[0] for row in held if not row[-1]]
+    cancelled = [row[0] for row in claimed if row[-1]]
+    back = [row[0] for row in claimed if not row[-1]]
     if cancelled:
         _end(run, cancelled, State.CANCELLED, "cancelled", "cancelled while running", now)
     if back:

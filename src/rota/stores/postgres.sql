@@ -238,7 +238,7 @@ select (select count(*) from promoted),
 -- The workers whose lease ran out, their rows locked so that they can neither claim nor beat until they are dealt with.
 select id, name from rota_workers where lease_until <= :now order by id for update skip locked
 
--- name: held_by
+-- name: claimed_by
 -- Up to so many jobs that these workers hold. This reads every unfinished job: no index may know the worker, for a claim
 -- would have to write it, and workers seldom die.
 select id, task, queue, claim - excused, worker, max_attempts, cancelling

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 _NAMED = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
+_HERE = Path(__file__).parent  # `importlib.resources` would add a megabyte to a process that has no other use for it
 
 
 @cache
@@ -22,7 +23,7 @@ def load(dialect: str) -> Mapping[str, str]:
 
 def migrations(dialect: str) -> list[tuple[int, str, str]]:
     """The number, name and text of each migration of a dialect, in order."""
-    found = sorted((files(__package__) / "migrations" / dialect).iterdir(), key=lambda file: file.name)
+    found = sorted((_HERE / "migrations" / dialect).iterdir(), key=lambda file: file.name)
     scripts = [file for file in found if file.name.endswith(".sql")]
     return [(int(file.name.split("_")[0]), file.name.removesuffix(".sql"), file.read_text("utf-8")) for file in scripts]
 
@@ -33,7 +34,7 @@ def statements(text: str) -> list[str]:
 
 
 def _read(name: str) -> str:
-    return (files(__package__) / name).read_text("utf-8")
+    return (_HERE / name).read_text("utf-8")
 
 
 def _named(text: str) -> dict[str, str]:

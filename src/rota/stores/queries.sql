@@ -62,7 +62,7 @@ select min(lease_until), :now from rota_workers
 -- The workers whose lease ran out.
 select id, name from rota_workers where lease_until <= :now order by id
 
--- name: held_by
+-- name: claimed_by
 -- Up to so many jobs that these workers hold. This reads every unfinished job: no index may know the worker, for a claim
 -- would have to write it, and workers seldom die.
 select id, task, queue, claim - excused, worker, max_attempts, cancelling

@@ -103,12 +103,12 @@ class SqlStore:
         answers = self._database.send(calls, durable=False)
         if not answers[0]:
             return Pulse(alive=False, lost=frozenset(report.id for report in running))
-        held = {job: (claim, cancelling) for job, claim, cancelling in answers[-1]} if running else {}
-        ours = [report for report in running if report.id in held and held[report.id][0] == report.claim]
+        found = {job: (claim, cancelling) for job, claim, cancelling in answers[-1]} if running else {}
+        ours = [report for report in running if report.id in found and found[report.id][0] == report.claim]
         return Pulse(
             alive=True,
             lost=frozenset(report.id for report in running) - {report.id for report in ours},
-            cancelled=frozenset(report.id for report in ours if held[report.id][1]),
+            cancelled=frozenset(report.id for report in ours if found[report.id][1]),
         )
 
     def rest(self, worker: str, asleep: bool) -> None:
@@ -127,8 +127,8 @@ class SqlStore:
             lease_until, present = self._database.read("next_lease", {"now": now})[0]
         return Reaped(taken, None if lease_until is None else max(0, lease_until - present))
 
-    def reconcile(self, worker: str, held: Sequence[str], now: Micros | None = None) -> int:
-        return self._database.work(lambda run: moves.reconcile(run, worker, held, now))
+    def reconcile(self, worker: str, in_hand: Sequence[str], now: Micros | None = None) -> int:
+        return self._database.work(lambda run: moves.reconcile(run, worker, in_hand, now))
 
     # -- the hot path ---------------------------------------------------------------------------
 

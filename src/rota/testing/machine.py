@@ -164,10 +164,10 @@ class StoreMachine(RuleBasedStateMachine):
         self.reference.leave(worker, self.now)
 
     @precondition(lambda self: self.claims)
-    @rule(which=st.integers(0, 5), held=picks)
-    def reconcile(self, which: int, held: list[int]) -> None:
+    @rule(which=st.integers(0, 5), in_hand=picks)
+    def reconcile(self, which: int, in_hand: list[int]) -> None:
         (worker,) = _picked(self.workers, [which])
-        ids = [id for _, id, _ in _picked(self.claims, held)]
+        ids = [id for _, id, _ in _picked(self.claims, in_hand)]
         assert self.store.reconcile(worker, ids, now=self.now) == self.reference.reconcile(worker, ids, self.now)
 
     @precondition(lambda self: self.workers)
@@ -179,7 +179,7 @@ class StoreMachine(RuleBasedStateMachine):
         pulse = self.store.beat(worker, [Report(id, claim) for id, claim in latest.items()], now=self.now)
         assert pulse.alive == self.reference.beat(worker, LEASE, self.now)
         if pulse.alive:
-            held = {job.id: job for job in self.reference.held_by(worker)}
+            held = {job.id: job for job in self.reference.claimed_by(worker)}
             kept = {id for id, claim in latest.items() if id in held and held[id].claim == claim}
             assert pulse.lost == latest.keys() - kept
             assert pulse.cancelled == {id for id in kept if held[id].cancelling}
@@ -271,7 +271,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(limit=few)
     def reap(self, limit: int) -> None:
         dead = self.reference.dead(self.now)
-        held = sum(len(self.reference.held_by(worker)) for worker in dead)
+        held = sum(len(self.reference.claimed_by(worker)) for worker in dead)
         reaped = self.store.lost(limit, now=self.now)
         assert len(reaped.lost) == min(limit, held)
         for lost in reaped.lost:

@@ -117,8 +117,8 @@ class Reference:
         self.leases.pop(worker, None)
         self.reconcile(worker, (), now)
 
-    def reconcile(self, worker: str, held: Sequence[str], now: Micros) -> int:
-        unheard = [job for job in self.held_by(worker) if job.id not in held]
+    def reconcile(self, worker: str, in_hand: Sequence[str], now: Micros) -> int:
+        unheard = [job for job in self.claimed_by(worker) if job.id not in in_hand]
         for job in unheard:
             if job.cancelling:
                 self._end(job, State.CANCELLED, now, None)
@@ -126,7 +126,7 @@ class Reference:
                 self._put_back(job, "released", wait=0, now=now, excused=True)
         return len(unheard)
 
-    def held_by(self, worker: str) -> list[Job]:
+    def claimed_by(self, worker: str) -> list[Job]:
         return [job for job in self.jobs.values() if job.worker == worker and job.state is State.RUNNING]
 
     def dead(self, now: Micros) -> list[str]:
@@ -146,7 +146,7 @@ class Reference:
 
     def forget_idle(self, now: Micros) -> None:
         for worker in self.dead(now):
-            if not self.held_by(worker):
+            if not self.claimed_by(worker):
                 del self.leases[worker]
 
     # -- the hot path ---------------------------------------------------------------------------
