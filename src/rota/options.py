@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rota.clock import Micros, moment, span
 from rota.codec.wire import brief
@@ -16,9 +18,11 @@ NAME_LIMIT = 200
 LARGEST = 2_147_483_647
 """The largest priority and number of attempts: what every store can hold."""
 
+_UNFIT = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters and lone surrogates: Unicode's categories Cc and Cs, which never change."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+
+class Options(Struct, frozen=True, kw_only=True):
     """What a job is enqueued with, besides its arguments."""
 
     queue: str = "default"
@@ -67,7 +71,7 @@ def check_name(kind: str, name: str) -> str:
     """The name, if it may be one: text of 1 to 200 characters without control characters or lone surrogates."""
     if not isinstance(name, str) or not 0 < len(name) <= NAME_LIMIT:
         raise ConfigError(f"{kind}={brief(name)}: a {kind} is text of 1 to {NAME_LIMIT} characters")
-    if any(unicodedata.category(char) in ("Cc", "Cs") for char in name):
+    if _UNFIT.search(name):
         raise ConfigError(f"{kind}={brief(name)}: a {kind} has no control characters and no lone surrogates")
     return name
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
+
+from msgspec import Struct
 
 from rota.clock import SECOND, Micros, span
 from rota.errors import ConfigError
@@ -15,8 +16,7 @@ SHORTEST_LEASE: Micros = SECOND // 2
 MAX_PAYLOAD = 16 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """Checked settings; see `Rota` for what each means."""
 
     ages: dict[State, Micros]

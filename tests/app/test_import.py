@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 HEAVY = {
     "asyncio",
     "click",
     "concurrent.futures",
     "importlib.metadata",
+    "importlib.resources",
     "multiprocessing",
     "psycopg",
     "psycopg_pool",
@@ -18,7 +20,9 @@ HEAVY = {
     "sqlite3",
     "ssl",
     "subprocess",
+    "unicodedata",
     "unittest",
+    "uuid_utils",
 }
 
 MODULES = """
@@ -67,6 +71,30 @@ app.close()
 def test_enqueueing_on_sqlite_loads_no_event_loop() -> None:
     code = "from rota import Rota; app = Rota('memory://'); app.send('t', 1); app.close()"
     assert loaded(code) & {"asyncio", "psycopg", "click", "rich"} == set()
+
+
+def test_a_worker_loads_only_what_running_jobs_takes(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    python(f"from rota import Rota; app = Rota({url!r}); app.send('ring'); app.close()")
+    code = f"""
+from threading import Event
+from rota import Rota
+from rota.worker import Worker
+
+app = Rota({url!r})
+rung = Event()
+
+@app.task(name="ring")
+def ring() -> None:
+    rung.set()
+
+worker = Worker(app)
+worker.start()
+assert rung.wait(20)
+worker.stop()
+app.close()
+"""
+    assert loaded(code) & (HEAVY - {"sqlite3"}) == loaded("") & HEAVY
 
 
 def test_importing_takes_little_time() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import pkgutil
 import sys
 import traceback
 from pathlib import Path
@@ -200,6 +199,8 @@ def _made(factory: Any, module: ModuleType, attribute: str, spec: str) -> Rota:
 def _apps_in(module: ModuleType) -> str:
     names = [name for name, value in vars(module).items() if isinstance(value, Rota)]
     if not names:
+        import pkgutil  # only for those who look in vain, not for every worker
+
         inner = [each.name for each in pkgutil.iter_modules(getattr(module, "__path__", []))]
         modules = f"; its modules: {', '.join(f'{module.__name__}.{name}' for name in inner[:8])}" if inner else ""
         return f"{module.__name__} has no Rota app at its top{modules}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
+
+from msgspec import Struct
 
 from rota.model import Again, Cancelled, Claimed, Failed, Failure, Outcome, Released, Snoozed, State, Succeeded
 from rota.rules.retry import BadWait, RetryPolicy
@@ -11,28 +12,24 @@ from rota.rules.unknown import look_again
 from rota.signals import Abandon, Retry, Snooze
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
+class Returned(Struct, frozen=True):
     """The body returned; `result` is its value as JSON where it is kept."""
 
     result: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Raised:
+class Raised(Struct, frozen=True):
     """The body raised, or its arguments could not be read, or its time was up."""
 
     error: BaseException
     failure: Failure
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(Struct, frozen=True):
     """The body ended because someone asked to cancel the job."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interrupted:
+class Interrupted(Struct, frozen=True):
     """The worker had to give the job up before it ended."""
 
     reason: str

@@ -6,7 +6,7 @@ what it claims no other worker can run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 AHEAD_SECONDS = 0.02
 """A worker claims ahead as much as it ends in this time, so that is about how long a claimed job waits for a slot."""
@@ -15,8 +15,7 @@ STALE_SECONDS = 1.0
 """When no waiting job has got a slot for this long, all that wait are handed back: those before them are slower than before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """How fast a worker of `slots` ends jobs, learnt as it goes, and what follows from it."""
 
     slots: int

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Sequence
+from uuid import uuid4
 
 import msgspec
 
 from rota.clock import Micros
-from rota.ids import new_id
 from rota.model import WorkerRow
 
 
@@ -27,7 +27,7 @@ class Identity:
     ) -> None:
         host = socket.gethostname()
         self.row = WorkerRow(
-            id=new_id(),
+            id=_new_id(),
             name=name or f"{host}:{os.getpid()}",
             host=host,
             pid=os.getpid(),
@@ -44,7 +44,12 @@ class Identity:
 
     def renew(self) -> WorkerRow:
         """A row with a new id, not yet in force: it is joined first and then taken on."""
-        return msgspec.structs.replace(self.row, id=new_id())
+        return msgspec.structs.replace(self.row, id=_new_id())
 
     def take_on(self, row: WorkerRow) -> None:
         self.row = row
+
+
+def _new_id() -> str:
+    # Unlike those of jobs, the ids of workers need not sort by time, so the library that makes such ids is not loaded for them.
+    return str(uuid4())
