@@ -9,39 +9,24 @@ from rota.model import Inserted, NewJob
 from rota.stores import rows
 from rota.stores.database import Run
 
-_MOST = 2_000
-_HEAVIEST = 8 * 1024 * 1024
+MOST = 2_000
+"""Jobs that are sent together, at most."""
+HEAVIEST = 8 * 1024 * 1024
+"""Characters of arguments that are sent together, about."""
 
 
-def chunked(jobs: Iterable[NewJob], most: int = _MOST) -> Iterator[list[NewJob]]:
+def chunked(jobs: Iterable[NewJob], most: int = MOST) -> Iterator[list[NewJob]]:
     """The jobs in lists that are not too long and not too heavy for one parameter."""
     chunk: list[NewJob] = []
     weight = 0
     for job in jobs:
-        if chunk and (len(chunk) == most or weight + len(job.args) > _HEAVIEST):
+        if chunk and (len(chunk) == most or weight + len(job.args) > HEAVIEST):
             yield chunk
             chunk, weight = [], 0
         chunk.append(job)
         weight += len(job.args)
     if chunk:
         yield chunk
-
-
-class Ahead:
-    """Chunks of which the next can be made before it is needed, while a server is at work on the one before."""
-
-    def __init__(self, chunks: Iterable[list[NewJob]]) -> None:
-        self._chunks = iter(chunks)
-        self._next: list[NewJob] | None = None
-
-    def fetch(self) -> None:
-        self._next = self._next or next(self._chunks, None)
-
-    def take(self) -> list[NewJob] | None:
-        """The next chunk; `None` when there is none left."""
-        self.fetch()
-        chunk, self._next = self._next, None
-        return chunk
 
 
 def add(run: Run, jobs: Sequence[NewJob], now: Micros | None) -> list[Inserted]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from itertools import chain
 from typing import TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
@@ -17,9 +16,9 @@ from rota.clock import Micros
 from rota.errors import ConfigError, StoreUnavailable
 from rota.model import Inserted, NewJob, Vitals
 from rota.stores import rows, versions
-from rota.stores.adding import Ahead, add, chunked, settle
+from rota.stores.adding import add, chunked, settle
 from rota.stores.database import Call, Link, Params, Row, Run
-from rota.stores.postgres_copy import copy
+from rota.stores.postgres_copy import Ahead, copy
 from rota.stores.postgres_driver import Session
 from rota.stores.postgres_line import PostgresLine
 from rota.stores.postgres_pool import Plans, Pool
@@ -31,8 +30,8 @@ T = TypeVar("T")
 _MANY = 200
 """From this many jobs on, COPY is faster than an insert."""
 
-_CHUNK = 5_000
-"""How many jobs one COPY takes in, while the next as many are made."""
+_FIRST = 1_000
+"""So many jobs are looked at before it is decided how to insert them."""
 
 _WIDE = frozenset({"counts", "find", "find_failed", "find_key", "prunable", "vitals", "oldest_transaction"})
 """Reads whose best plan depends on what is asked for and on how much there is."""
@@ -126,21 +125,20 @@ class PostgresDatabase:
         return self._again(transaction)
 
     def insert(self, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]:
-        chunks = chunked(jobs, _CHUNK)
-        first = next(chunks, None)
-        if first is None:
-            return []
-        second = next(chunks, None)
-        if second is not None:
-            # What can be read anew can be run anew; the rest of an iterator is gone after the first time.
-            again = isinstance(jobs, Sequence)
-            read = partial(chunked, jobs, _CHUNK) if again else partial(chain, [first, second], chunks)
-            return self._again(lambda session: self._insert_many(session, read(), now), _TRIES if again else 1)
+        chunks = chunked(jobs, _FIRST)
+        first = next(chunks, [])
+        more = chain.from_iterable(chunks)
+        following = next(more, None)
+        if following is not None:
+            if isinstance(jobs, Sequence):
+                return self._again(lambda session: self._insert_many(session, jobs, now))
+            # What is left of an iterator cannot be read a second time.
+            return self._again(lambda session: self._insert_many(session, chain(first, [following], more), now), tries=1)
+        if len(first) >= _MANY:
+            return self._again(lambda session: self._insert_many(session, first, now))
         if len(first) == 1:
             return self._insert_one(first[0], now)
-        if len(first) < _MANY:
-            return self._insert_few(first, now)
-        return self._again(lambda session: self._insert_many(session, [first], now))
+        return self._insert_few(first, now) if first else []
 
     def rest(self, worker: str, asleep: bool) -> None:
         self.send([("rest", {"worker": worker, "asleep": asleep})], durable=False)
@@ -194,18 +192,18 @@ class PostgresDatabase:
             answers = add(lambda query, params: self.send([(query, params)])[0], ordered, now)
         return _in_order(jobs, ordered, answers)
 
-    def _insert_many(self, session: Session, chunks: Iterable[list[NewJob]], now: Micros | None) -> list[Inserted]:
+    def _insert_many(self, session: Session, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]:
         with session.transaction():
             present = session.run("clock", {"now": now})[0][0]
             answers: list[Inserted] = []
-            ahead = Ahead(chunks)
-            while (chunk := ahead.take()) is not None:
-                if any(job.key is not None for job in chunk):
+            ahead = Ahead(jobs)
+            while (head := ahead.head) is not None:
+                if head.key is None:
+                    answers += [Inserted(job.id) for job in copy(session, ahead, present)]
+                else:
+                    chunk = ahead.chunk()
                     ordered = sorted(chunk, key=_key_order)
                     answers += _in_order(chunk, ordered, add(session.run, ordered, present))
-                else:
-                    copy(session, chunk, present, meanwhile=ahead.fetch)
-                    answers += [Inserted(job.id) for job in chunk]
             session.run("ring", {})
             return answers
 
