@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from compileall import compile_dir
 from functools import cache
 from pathlib import Path
 
-from bench.contenders import Contender
+import rota
+from bench.contenders import ADAPTERS, Contender
 
 WORK = Path(__file__).resolve().parents[1] / ".bench"
 """Everything a run leaves behind but its results: environments, the server, databases, raw figures."""
@@ -19,6 +21,7 @@ class Unavailable(Exception):
 
 def programs(contender: Contender) -> Path:
     """The folder of the contender's programs, its `python` among them. Made if missing. Raises `Unavailable`."""
+    _compile()
     if not contender.needs:
         return Path(sys.executable).parent
     return _make(contender.environment, contender.needs)
@@ -36,6 +39,13 @@ def _make(name: str, needs: tuple[str, ...]) -> Path:
             raise Unavailable(f"{name} could not be installed: {pip.stderr.strip().splitlines()[-1]}")
         made.write_text(wanted)
     return folder / "bin"
+
+
+@cache
+def _compile() -> None:
+    """Compile what runs from its source. For the peers pip has done so, and Python may be told to keep no bytecode."""
+    for folder in (Path(rota.__file__).parent, ADAPTERS):
+        compile_dir(folder, quiet=1)
 
 
 @cache
