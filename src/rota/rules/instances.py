@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from hashlib import sha256
 from inspect import Parameter, Signature
 from typing import Any
 from uuid import UUID
@@ -91,6 +90,8 @@ def key_text(value: object) -> str:
     text = _written(value)
     if len(text) <= KEY_LIMIT:
         return text
+    from hashlib import sha256  # it brings OpenSSL along, megabytes that few need: long keys are rare
+
     digest = sha256(text.encode()).hexdigest()[:32]
     return f"{text[: KEY_LIMIT - len(digest) - 1]}…{digest}"
 
