@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from typing import Protocol
 
 import msgspec
@@ -98,3 +98,8 @@ def current_job() -> CurrentJob:
 def enter(job: CurrentJob) -> None:
     """Make `job` the current one of this context."""
     _current.set(job)
+
+
+def entered(context: Context) -> CurrentJob | None:
+    """The job that is the current one of this context, which may be another thread's."""
+    return context.get(_current)
