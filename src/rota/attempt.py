@@ -69,8 +69,9 @@ class Run:
             self.deadline = time.monotonic() + self.task.timeout / SECOND
 
     def stop_clock(self) -> None:
-        """The body ended; what comes until that is recorded is not its time."""
-        self.ended = time.monotonic_ns()
+        """The body ended, or was given up; what comes until that is recorded is not its time. Only the first call counts."""
+        if self.ended is None:
+            self.ended = time.monotonic_ns()
 
     def warn(self, why: str) -> None:
         """Make `should_stop` true."""

@@ -79,6 +79,7 @@ class Crew:
         """End a job over its body's head. Answers whether its slot went to another; `None` when the body was quicker.
 
         As many bodies as there are slots may be stuck like this; what is stuck beyond that keeps its slot until it ends.
+        The bell is rung at once, for any thread may call this.
         """
         with self._lock:
             if not self._end(run, outcome):
@@ -89,6 +90,7 @@ class Crew:
                 self._blocked.add(run)
         if freed and (following := self.next()) is not None:
             self._start([following])
+        self.bell.ring()
         return given
 
     @property

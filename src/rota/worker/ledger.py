@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from rota import events
 from rota.app import Rota
-from rota.attempt import LOST, SHUTDOWN, TIMED_OUT, Run, conclude, timed_out
+from rota.attempt import LOST, SHUTDOWN, TIMED_OUT, Run
 from rota.bell import Bell
 from rota.errors import StoreUnavailable
 from rota.model import Ask, Claimed, Ended, Failed, Failure, Outcome, Released, Report, State, Succeeded, Turn
@@ -25,6 +25,7 @@ from rota.worker.backoff import Backoff
 from rota.worker.crew import Crew
 from rota.worker.identity import Identity
 from rota.worker.lookout import Lookout
+from rota.worker.overtime import Overtime
 
 log = logging.getLogger("rota")
 
@@ -65,6 +66,7 @@ class Ledger:
         self._identity = identity
         self._lookout = lookout
         self._poll = poll
+        self._overtime = Overtime(crew)
         self._pace = Pace(crew.slots)
         self._stopping = threading.Event()
         self._handback_at: float | None = None
@@ -308,7 +310,7 @@ class Ledger:
         self._turned_at = now
 
     def _end_overdue(self) -> None:
-        """Interrupt bodies whose time is up. A plain thread cannot be stopped: its job is recorded as failed here."""
+        """Interrupt bodies whose time is up. A plain thread cannot be stopped: its job is recorded as failed all the same."""
         if not self._crew.timed:
             return
         now = time.monotonic()
@@ -321,19 +323,7 @@ class Ledger:
                 if stoppable:
                     run.deadline = now + _STUBBORN
                     continue
-            self._give_up(run)
-
-    def _give_up(self, run: Run) -> None:
-        """Record the failure of a body that does not end, and give its slot away: such bodies must not use up the worker."""
-        given = self._crew.give_up(run, conclude(run, timed_out(run)))
-        if given is None:
-            return
-        log.error(
-            "%s (job %s) runs on after its time-out and cannot be stopped; %s. A task declared isolated=True would be killed",
-            run.job.task,
-            run.job.id,
-            "its slot goes to another" if given else "too many do, so it keeps its slot",
-        )
+            self._overtime.give_up(run)
 
     def _reconcile(self) -> None:
         """After a lost reply: hand back what the store thinks is in hand here and is not, and drop what it knows nothing of."""
