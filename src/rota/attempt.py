@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
@@ -100,6 +100,7 @@ def perform(run: Run) -> Outcome:
     try:
         args, kwargs = run.task.signature.decode(run.job.args)
         value = copy_context().run(_call, run, args, kwargs)
+        _check_awaited(run, value)
     except BaseException as error:  # noqa: BLE001  # SystemExit of a body must not end the worker, and is a failure like others
         return conclude(run, raised(run, error))
     return conclude(run, returned(run, value))
@@ -113,6 +114,7 @@ async def aperform(run: Run) -> Outcome:
         args, kwargs = run.task.signature.decode(run.job.args)
         enter(CurrentJob(run.job, run))
         value = await run.task.function(*args, **kwargs)
+        _check_awaited(run, value)
     except BaseException as error:  # noqa: BLE001  # as above; a cancellation arrives here too
         return conclude(run, raised(run, error))
     return conclude(run, returned(run, value))
@@ -196,6 +198,23 @@ def _stopped(why: str) -> End:
 def _call(run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
     enter(CurrentJob(run.job, run))
     return run.task.function(*args, **kwargs)
+
+
+def _check_awaited(run: Run, value: object) -> None:
+    """Raise `TypeError` where the body returned work that is not done: a coroutine, or from a plain body any awaitable."""
+    if not hasattr(type(value), "__await__"):
+        return
+    if isinstance(value, Coroutine):
+        value.close()  # or Python would warn that it was never awaited
+    elif run.task.is_coroutine:
+        return  # perhaps a task on the loop, which goes on
+    kind = type(value).__name__
+    if run.task.is_coroutine:
+        raise TypeError(f"{run.task.name} returned something that it did not await ({kind}): write `return await …`")
+    raise TypeError(
+        f"{run.task.name} is run as a plain function, but returned something to be awaited ({kind}), and nobody does: "
+        "declare it with `async def`; if it is, a decorator hides that and must use functools.wraps"
+    )
 
 
 def is_coroutine_function(function: Callable[..., object]) -> bool:

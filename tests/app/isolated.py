@@ -3,6 +3,7 @@
 import os
 import time
 
+from app.words import nothing
 from rota import Rota, current_job
 
 app = Rota("memory://")
@@ -27,3 +28,8 @@ def die() -> None:
 @app.task(isolated=True, timeout=0.3, max_attempts=1)
 def sleep() -> None:
     time.sleep(60)
+
+
+@app.task(isolated=True, max_attempts=1)
+def unawaited() -> object:
+    return nothing()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from app.conftest import Clock
+from app.words import NOT_AWAITED, careless, nothing
 from rota import (
     Abandon,
     ArgumentsError,
@@ -97,6 +98,11 @@ def test_a_signal_ends_the_job_since_nothing_is_waited_for(app: Rota, signal: Ex
 
     job = app.task(name="t")(body).enqueue()
     assert (job.status, job.reason, len(job.attempts())) == (State.FAILED, reason, 1)
+
+
+def test_a_coroutine_function_behind_a_careless_decorator_fails_and_says_what_to_do(app: Rota) -> None:
+    job = app.task(name="t")(careless(nothing)).enqueue()
+    assert (job.status, job.reason) == (State.FAILED, NOT_AWAITED.format(task="t"))
 
 
 def test_a_result_is_kept_only_where_the_task_says_so(app: Rota) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from app import isolated
 from app.conftest import Clock
-from app.words import claimed
+from app.words import NOT_AWAITED, careless, claimed, nothing
 from rota import ConfigError, Kind, Rota, State, current_job
 from rota.clock import SECOND
 from rota.inline import LEASE
@@ -210,6 +210,44 @@ def test_whatever_a_body_raises_is_a_failure(app: Rota, error: BaseException, co
 
 def test_a_coroutine_is_ended_at_its_timeout(app: Rota) -> None:
     @app.task(name="slow", timeout=0.05, max_attempts=1)
+@pytest.mark.parametrize("work", [Rota.run_one, Rota.drain])
+def test_a_coroutine_function_behind_a_careless_decorator_fails_and_says_what_to_do(app: Rota, work: Any) -> None:
+    app.task(name="t", max_attempts=1)(careless(nothing))
+    job = app.send("t")
+    work(app)
+    assert (job.refresh().status, job.reason) == (State.FAILED, NOT_AWAITED.format(task="t"))
+
+
+def test_an_awaitable_of_any_kind_is_no_result_of_a_plain_function(app: Rota) -> None:
+    class Later:
+        def __await__(self) -> Iterator[None]:
+            yield
+
+    app.task(name="t", max_attempts=1)(Later)
+    job = app.send("t")
+    app.run_one()
+    assert "returned something to be awaited (Later)" in (job.refresh().reason or "")
+
+
+def test_a_coroutine_function_that_forgets_to_await_fails(app: Rota) -> None:
+    async def forgetful() -> object:
+        return nothing()
+
+    app.task(name="t", max_attempts=1)(forgetful)
+    job = app.send("t")
+    app.run_one()
+    assert job.refresh().reason == "t returned something that it did not await (coroutine): write `return await …`"
+
+
+def test_a_coroutine_function_may_leave_a_task_on_its_loop(app: Rota) -> None:
+    async def starts() -> object:
+        return asyncio.create_task(nothing())
+
+    app.task(name="t")(starts)
+    app.send("t")
+    assert str(app.run_one()) == "ran t"
+
+
     async def slow() -> None:
         await asyncio.sleep(60)
 

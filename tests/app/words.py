@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from rota import Rota
 from rota.clock import SECOND
 from rota.ids import new_id
@@ -25,6 +28,25 @@ WORDS = (
 
 NO_NAMES = ("", "q" * 201, "a\0b", "\ud800", "a\nb", "\x7f", "\x85", 7, b"mail")
 """What can be no name."""
+
+
+NOT_AWAITED = (
+    "{task} is run as a plain function, but returned something to be awaited (coroutine), and nobody does: "
+    "declare it with `async def`; if it is, a decorator hides that and must use functools.wraps"
+)
+"""Why a job fails whose coroutine function was taken for a plain one."""
+
+
+async def nothing() -> None: ...
+
+
+def careless(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator without functools.wraps."""
+
+    def around(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return around
 
 
 def joined(app: Rota, seconds: float = 60, queues: list[str] | None = None, tasks: list[str] | None = None) -> str:
