@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -142,8 +141,6 @@ def perform_inline(run: Run) -> Outcome:
 def _in_process(run: Run) -> Outcome:
     child = Child()
     try:
-        if run.task.timeout is not None:
-            run.deadline = time.monotonic() + run.task.timeout / SECOND
         return child.perform(run)
     finally:
         child.kill()

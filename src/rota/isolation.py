@@ -17,6 +17,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from rota.attempt import Run, conclude, perform_here, raised, timed_out, unbegun
+from rota.clock import SECOND
 from rota.codec import failure_of
 from rota.errors import ConfigError
 from rota.model import Claimed, Outcome
@@ -27,6 +28,8 @@ if TYPE_CHECKING:  # a worker without isolated bodies need not carry the machine
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
+START = 60.0
+"""Seconds that a process has to start and to import a task's module; a task with a longer time-out has as many as that."""
 _LOOK = 0.1
 """Seconds between looks at whether the job should stop."""
 
@@ -45,18 +48,20 @@ class Child:
     def perform(self, run: Run, begins: Callable[[Run], object] = Run.start_clock) -> Outcome:
         """Run the body in the process to its end, or until the job should stop, which kills the process.
 
-        `begins` is called when the body begins: neither the start of a process nor its imports are the body's time.
+        `begins` is called when the body begins: neither the start of a process nor its imports are the body's time. They have
+        `START` seconds, or as many as the body where that is more, and end at once when the job should stop.
         """
         if run.stop is not None:
             return conclude(run, unbegun(run))
+        begin_by = time.monotonic() + _start_limit(run.task)
         try:
-            self._ready().send((run.task.__module__, run.task.__qualname__, run.task.name, run.job))
-            while not run.interrupted:
+            self._start()
+            end = self._send(run, begin_by)
+            while end is None:
                 if self._look(_LOOK) and (outcome := self._hear(run, begins)) is not None:
                     return outcome
-                if run.deadline is not None and time.monotonic() >= run.deadline:
-                    return self._end(run, begins, timed_out(run))
-            return self._end(run, begins, raised(run, ChildDied()))
+                end = _cut_short(run, begin_by)
+            return self._end(run, begins, end)
         except (EOFError, OSError) as error:
             return conclude(run, self._died(error))
 
@@ -76,23 +81,36 @@ class Child:
             self._process.close()
         self._pipe = self._process = None
 
-    def _ready(self) -> Connection[Any, Any]:
+    def _start(self) -> None:
+        """Start the process where there is none. It may take its time to be ready: see `_send`."""
         if self._process is not None and not self._process.is_alive():
             self.close()
-        if self._pipe is None:
-            import multiprocessing
+        if self._pipe is not None:
+            return
+        import multiprocessing
 
-            context = multiprocessing.get_context("spawn")
-            ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs,), name="rota-isolated", daemon=True)
-            try:
-                process.start()
-            finally:
-                theirs.close()
-            # It does not heed the SIGTERM by which Python ends such processes at its own exit.
-            atexit.register(process.kill)
-            self._pipe, self._process = ours, process
-        return self._pipe
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs,), name="rota-isolated", daemon=True)
+        try:
+            process.start()
+        finally:
+            theirs.close()
+        # It does not heed the SIGTERM by which Python ends such processes at its own exit.
+        atexit.register(process.kill)
+        self._pipe, self._process = ours, process
+
+    def _send(self, run: Run, begin_by: float) -> End | None:
+        """Give the process its body once it listens, and answer why it should not get it, if so.
+
+        Not before: it imports the program's main module first, and while that hangs, large arguments would not go through.
+        """
+        assert self._pipe is not None
+        while (end := _cut_short(run, begin_by)) is None:
+            if self._look(_LOOK) and self._pipe.recv()[0] == "ready":
+                self._pipe.send((run.task.__module__, run.task.__qualname__, run.task.name, run.job))
+                break
+        return end
 
     def _look(self, patience: float) -> bool:
         """Whether the process said something. Raises `EOFError` when it is gone without a word."""
@@ -159,6 +177,29 @@ def check_isolated(task: Task[..., Any, Any]) -> None:
         )
 
 
+def _cut_short(run: Run, begin_by: float) -> End | None:
+    """Why the process should be killed now, if it should."""
+    now = time.monotonic()
+    if run.started is None and run.stop is not None:
+        return unbegun(run)
+    if run.started is None and now >= begin_by:
+        error = TimeoutError(
+            f"timed out before it began: its process did not start and import {run.task.__module__} "
+            f"within {_start_limit(run.task):g} s"
+        )
+        return Raised(error, failure_of(error))
+    if run.interrupted:
+        return raised(run, ChildDied())
+    if run.deadline is not None and now >= run.deadline:
+        return timed_out(run)
+    return None
+
+
+def _start_limit(task: Task[..., Any, Any]) -> float:
+    """How many seconds a process may take until it begins a body of this task."""
+    return max(START, (task.timeout or 0) / SECOND)
+
+
 def _manner(code: int | None) -> str:
     if code is None:
         return "is gone"
@@ -202,6 +243,7 @@ def _serve(pipe: Connection[Any, Any]) -> None:
 
     while True:
         try:
+            tell("ready", "", None)
             module, qualname, name, job = pipe.recv()
         except (EOFError, OSError):
             return

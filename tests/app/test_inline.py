@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+import never_imported
+import slowly_imported
 from app import isolated
 from app.conftest import Clock
 from app.words import NOT_AWAITED, careless, claimed, nothing
@@ -373,3 +375,25 @@ def test_an_isolated_body_that_ends_its_process_fails(apart: Rota) -> None:
 def test_an_isolated_body_is_killed_at_its_timeout(apart: Rota) -> None:
     isolated.sleep.enqueue()
     assert str(apart.run_one()) == "failed app.isolated.sleep on attempt 1: timed out after 0.3 s"
+def test_an_isolated_body_that_returns_a_coroutine_fails_and_says_what_to_do(apart: Rota) -> None:
+    job = isolated.unawaited.enqueue()
+    apart.run_one()
+    assert (job.refresh().status, job.reason) == (State.FAILED, NOT_AWAITED.format(task="app.isolated.unawaited"))
+
+
+def test_the_imports_of_an_isolated_body_are_not_its_time() -> None:
+    with slowly_imported.app as app:
+        slowly_imported.quick.enqueue()
+        assert str(app.run_one()) == "ran slowly_imported.quick"
+
+
+def test_an_isolated_body_that_is_never_begun_fails_at_the_start_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.isolation.START", 0.5)
+    with never_imported.app as app:
+        never_imported.never_begun.enqueue()
+        assert str(app.run_one()) == (
+            "failed never_imported.never_begun on attempt 1: timed out before it began: "
+            "its process did not start and import never_imported within 0.5 s"
+        )
+
+

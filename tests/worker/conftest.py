@@ -8,6 +8,7 @@ from pathlib import Path
 import isolated_bodies
 import pytest
 
+import never_imported
 from rota import Rota
 
 
@@ -22,6 +23,14 @@ def isolated(store_url: str) -> Iterator[Rota]:
     """The app of `isolated_bodies`, whose tasks stand at the top of a module, where their own processes find them."""
     isolated_bodies.app.url = store_url
     with isolated_bodies.app as app:
+        yield app
+
+
+@pytest.fixture
+def endless_import(store_url: str) -> Iterator[Rota]:
+    """The app of `never_imported`, whose isolated tasks' processes never get to a body."""
+    never_imported.app.url = store_url
+    with never_imported.app as app:
         yield app
 
 
