@@ -202,21 +202,30 @@ class Rota:
     def run_one(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> Event | None:
         """Claim and run one due job of these queues (`None`: of all) in the caller and say what happened.
 
-        `now` is the moment to judge by, in place of the store's clock. Answers `None` when nothing is due. The `str` of the
-        answer is a line such as `ran greet` or `failed broken on attempt 1: it broke`. The claim holds for five minutes.
+        Answers `None` when nothing is due. The `str` of the answer is a line such as `ran greet` or
+        `failed broken on attempt 1: it broke`. The claim holds for five minutes.
+
+        `now` is the moment by which jobs are due, and at which they are said to run. Whether a worker is alive it does not say:
+        leases, the claim's included, go by the app's `clock` or the store's, and jobs are taken back only from workers that
+        are lost by that. What is due by `now` is queued, so with a later moment live workers may take it early.
         """
         from rota import inline
 
-        return inline.run_one(self.store, self.tasks, check_queues(queues), self.settings.kept, self._at(now))
+        moments = inline.Moments(self.now, _chosen(now))
+        return inline.run_one(self.store, self.tasks, check_queues(queues), self.settings.kept, moments)
 
     async def arun_one(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> Event | None:
         return await beside(lambda: self.run_one(queues, now))
 
     def drain(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> list[Event]:
-        """Run every due job of these queues in the caller, one after the other, and say what happened to each."""
+        """Run every due job of these queues in the caller, one after the other, and say what happened to each.
+
+        Jobs that become due meanwhile are among them, so those that the bodies enqueue. `now` is as in `run_one`.
+        """
         from rota import inline
 
-        return inline.drain(self.store, self.tasks, check_queues(queues), self.settings.kept, self._at(now))
+        moments = inline.Moments(self.now, _chosen(now))
+        return inline.drain(self.store, self.tasks, check_queues(queues), self.settings.kept, moments)
 
     async def adrain(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> list[Event]:
         return await beside(lambda: self.drain(queues, now))
@@ -412,9 +421,6 @@ class Rota:
     def _unlock(self) -> None:
         self._opening = threading.Lock()
 
-    def _at(self, now: datetime | None) -> Micros | None:
-        return self.now() if now is None else moment(now, "now")
-
     def close(self) -> None:
         """Give back connections and threads. The app may be used again afterwards."""
         self._desk.door.close()
@@ -437,6 +443,10 @@ class Rota:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+def _chosen(now: datetime | None) -> Micros | None:
+    return None if now is None else moment(now, "now")
 
 
 def _url(url: str | None) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from rota.attempt import TIMED_OUT, Run, aperform, perform
@@ -39,48 +40,62 @@ INTERRUPTED = Released("interrupted from the keyboard")
 _STEP = 500
 
 
-def run_one(
-    store: Store, tasks: Tasks, queues: Sequence[str] | None, kept: frozenset[State], now: Micros | None
-) -> Event | None:
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Which moment counts for what. As everywhere, `None` is the store's own clock."""
+
+    present: Callable[[], Micros | None]
+    """The app's clock. Leases are judged by it alone: nobody is lost because of a moment that someone chose."""
+    chosen: Micros | None = None
+
+    def due(self) -> Micros | None:
+        """The moment by which jobs are due, and at which they are said to run."""
+        return self.present() if self.chosen is None else self.chosen
+
+
+def run_one(store: Store, tasks: Tasks, queues: Sequence[str] | None, kept: frozenset[State], moments: Moments) -> Event | None:
     """Claim and run the first due job of these queues (`None`: all) and say what happened, or `None` when nothing is due.
 
     A job whose task nobody registered fails as the guide has it, by the default retry policy.
     """
-    worker = _worker(queues, tasks)
-    store.join(worker, now)
-    try:
-        return _step(store, tasks, worker.id, queues, kept, now)
-    finally:
-        store.leave(worker.id, now)
+    with _joined(store, tasks, queues, moments) as worker:
+        return _step(store, tasks, worker, queues, kept, moments)
 
 
-def drain(store: Store, tasks: Tasks, queues: Sequence[str] | None, kept: frozenset[State], now: Micros | None) -> list[Event]:
+def drain(store: Store, tasks: Tasks, queues: Sequence[str] | None, kept: frozenset[State], moments: Moments) -> list[Event]:
     """Run due jobs one after the other until none is left, those that they enqueue included."""
-    worker = _worker(queues, tasks)
-    store.join(worker, now)
-    try:
-        happened = []
-        while (event := _step(store, tasks, worker.id, queues, kept, now)) is not None:
+    happened = []
+    with _joined(store, tasks, queues, moments) as worker:
+        while (event := _step(store, tasks, worker, queues, kept, moments)) is not None:
             happened.append(event)
-            store.beat(worker.id, [], now)
-        return happened
+            store.beat(worker, [], moments.present())
+    return happened
+
+
+@contextmanager
+def _joined(store: Store, tasks: Tasks, queues: Sequence[str] | None, moments: Moments) -> Iterator[str]:
+    """The id of a worker that the store knows until the end of the block."""
+    worker = _worker(queues, tasks)
+    store.join(worker, moments.present())
+    try:
+        yield worker.id
     finally:
-        store.leave(worker.id, now)
+        store.leave(worker.id, moments.due())
 
 
 def _step(
-    store: Store, tasks: Tasks, worker: str, queues: Sequence[str] | None, kept: frozenset[State], now: Micros | None
+    store: Store, tasks: Tasks, worker: str, queues: Sequence[str] | None, kept: frozenset[State], moments: Moments
 ) -> Event | None:
-    tell_lost(store, now)
-    while store.promote(_STEP, now).count == _STEP:
+    _take_back_lost(store, moments.present())
+    while store.promote(_STEP, moments.due()).count == _STEP:
         pass
     names = tuple(store.queues() if queues is None else queues)
-    job = _claim_due(store, Ask(worker, names, 1), now) if names else None
+    job = _claim_due(store, Ask(worker, names, 1), moments.due()) if names else None
     if job is None:
         return None
-    outcome, took = _attempt(store, tasks, worker, job, now)
+    outcome, took = _attempt(store, tasks, worker, job, moments)
     end = Ended(job.id, job.claim, outcome, took, keeps(outcome, kept))
-    store.finish(worker, [end], None, now)
+    store.finish(worker, [end], None, moments.due())
     event = ended(job, end)
     tell([event])
     if outcome is INTERRUPTED:
@@ -88,7 +103,7 @@ def _step(
     return event
 
 
-def _attempt(store: Store, tasks: Tasks, worker: str, job: Claimed, now: Micros | None) -> tuple[Outcome, Micros]:
+def _attempt(store: Store, tasks: Tasks, worker: str, job: Claimed, moments: Moments) -> tuple[Outcome, Micros]:
     task = tasks.get(job.task)
     if task is None:
         reason = no_performer(job.task)
@@ -99,7 +114,7 @@ def _attempt(store: Store, tasks: Tasks, worker: str, job: Claimed, now: Micros 
     except KeyboardInterrupt:
         outcome = INTERRUPTED
     if run.progress is not None:
-        store.beat(worker, [Report(job.id, job.claim, run.progress)], now)
+        store.beat(worker, [Report(job.id, job.claim, run.progress)], moments.present())
     return outcome, run.took
 
 
@@ -113,13 +128,13 @@ def _claim_due(store: Store, ask: Ask, now: Micros | None) -> Claimed | None:
     return None
 
 
-def tell_lost(store: Store, now: Micros | None) -> Micros | None:
-    """Take back the jobs of lost workers, tell of each, and answer how long until the next lease runs out."""
-    while True:
-        reaped = store.lost(_STEP, now)
-        tell([lost(job) for job in reaped.lost])
-        if len(reaped.lost) < _STEP:
-            return reaped.next_in
+def _take_back_lost(store: Store, now: Micros | None) -> None:
+    """Take back the jobs of lost workers, and tell of each."""
+    full = True
+    while full:
+        lost_jobs = store.lost(_STEP, now).lost
+        tell([lost(job) for job in lost_jobs])
+        full = len(lost_jobs) == _STEP
 
 
 def perform_inline(run: Run) -> Outcome:

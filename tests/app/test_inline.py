@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextvars import ContextVar
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -210,8 +210,6 @@ def test_whatever_a_body_raises_is_a_failure(app: Rota, error: BaseException, co
     assert (event.kind, job.refresh().status) == (Kind.FAILED, State.FAILED)
 
 
-def test_a_coroutine_is_ended_at_its_timeout(app: Rota) -> None:
-    @app.task(name="slow", timeout=0.05, max_attempts=1)
 @pytest.mark.parametrize("work", [Rota.run_one, Rota.drain])
 def test_a_coroutine_function_behind_a_careless_decorator_fails_and_says_what_to_do(app: Rota, work: Any) -> None:
     app.task(name="t", max_attempts=1)(careless(nothing))
@@ -250,6 +248,8 @@ def test_a_coroutine_function_may_leave_a_task_on_its_loop(app: Rota) -> None:
     assert str(app.run_one()) == "ran t"
 
 
+def test_a_coroutine_is_ended_at_its_timeout(app: Rota) -> None:
+    @app.task(name="slow", timeout=0.05, max_attempts=1)
     async def slow() -> None:
         await asyncio.sleep(60)
 
@@ -306,6 +306,56 @@ def test_a_moment_in_the_past_runs_what_was_due_then(clocked: Rota, clock: Clock
     assert (old.refresh().attempt, new.refresh().status, new.attempt) == (1, State.SCHEDULED, 0)
     assert new.run_at == clock.now
     assert str(clocked.run_one()) == "failed new on attempt 1: no performer is named new"
+
+
+@pytest.mark.parametrize("work", [Rota.run_one, Rota.drain])
+def test_a_later_moment_takes_no_job_from_a_live_worker(app: Rota, work: Any) -> None:
+    job = app.named("t").enqueue()
+    worker, _ = claimed(app, seconds=60)
+    assert not work(app, now=job.run_at + timedelta(days=1))
+    assert (job.refresh().status, job.row.worker, job.attempts()) == (State.RUNNING, worker, [])
+    assert [row.id for row in app.workers()] == [worker]
+
+
+@pytest.mark.parametrize("work", [Rota.run_one, Rota.drain])
+def test_the_apps_clock_says_who_is_alive_whatever_the_moment(clocked: Rota, clock: Clock, work: Any) -> None:
+    clocked.task(name="t")(lambda: None)
+    job = clocked.send("t")
+    claimed(clocked, seconds=60)
+    assert not work(clocked, now=clock.now + timedelta(days=1))
+    clock.forward(60)
+    assert work(clocked, now=clock.now - timedelta(seconds=60))  # when it was alive
+    assert (job.refresh().status, [row.outcome for row in job.attempts()]) == (State.SUCCEEDED, ["lost"])
+
+
+@pytest.mark.parametrize("days", [-1, 1])
+def test_the_claims_own_lease_goes_by_the_stores_clock_too(app: Rota, days: int) -> None:
+    """Or it would be lost to the first worker that looks, or hold the job for a day if this process were killed."""
+    left = []
+    reaped = []
+
+    def body() -> None:
+        left.extend(worker.lease_until - app.store.vitals().now for worker in app.workers())
+        reaped.extend(app.store.lost(10).lost)
+
+    app.task(name="t")(body)
+    moment = datetime.now(UTC) + timedelta(days=days)
+    app.named("t").using(run_at=moment).enqueue_many([(), ()])
+    assert [str(event) for event in app.drain(now=moment)] == ["ran t"] * 2
+    assert all(LEASE - 60 * SECOND < lease <= LEASE for lease in left)
+    assert (len(left), reaped) == (2, [])
+
+
+def test_a_drain_goes_along_with_a_clock_that_goes_on(store_url: str) -> None:
+    with Rota(store_url, clock=lambda: datetime.now(UTC)) as app:
+
+        @app.task(name="count")
+        def count(down: int) -> None:
+            if down:
+                count.enqueue(down - 1)
+
+        count.enqueue(2)
+        assert [str(event) for event in app.drain()] == ["ran count"] * 3
 
 
 def test_a_moment_has_a_zone(app: Rota, clock: Clock) -> None:
@@ -372,9 +422,6 @@ def test_an_isolated_body_that_ends_its_process_fails(apart: Rota) -> None:
     assert str(apart.run_one()) == said
 
 
-def test_an_isolated_body_is_killed_at_its_timeout(apart: Rota) -> None:
-    isolated.sleep.enqueue()
-    assert str(apart.run_one()) == "failed app.isolated.sleep on attempt 1: timed out after 0.3 s"
 def test_an_isolated_body_that_returns_a_coroutine_fails_and_says_what_to_do(apart: Rota) -> None:
     job = isolated.unawaited.enqueue()
     apart.run_one()
@@ -397,3 +444,6 @@ def test_an_isolated_body_that_is_never_begun_fails_at_the_start_limit(monkeypat
         )
 
 
+def test_an_isolated_body_is_killed_at_its_timeout(apart: Rota) -> None:
+    isolated.sleep.enqueue()
+    assert str(apart.run_one()) == "failed app.isolated.sleep on attempt 1: timed out after 0.3 s"
