@@ -70,7 +70,7 @@ CONTENTS: dict[str, tuple[str, list[str]]] = {
     "Opening a store": ("rota.stores", ["open_store"]),
     "The SQLite store": ("rota.stores.sqlite", ["open_sqlite", "open_memory"]),
     "The Postgres store": ("rota.stores.postgres", ["open_postgres"]),
-    "Writing a store": ("rota.stores", ["Store", "Listener"]),
+    "Writing a store": ("rota.stores", ["Store", "Line"]),
     "Testing a store": ("rota.testing.contract", ["StoreContract"]),
     "Comparing a store": ("rota.testing.machine", ["compare"]),
 }

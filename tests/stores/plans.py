@@ -46,7 +46,7 @@ HOT: Mapping[str, Mapping[str, object]] = {
         "limit": 50,
     },
 }
-"""Every query but those that read a whole table by their nature: `counts`, `held_by`, and a `find` by rare properties."""
+"""Every query but those that read a whole table by their nature: `counts`, `claimed_by`, and a `find` by rare properties."""
 
 HOT_ON_POSTGRES: Mapping[str, Mapping[str, object]] = {
     **HOT,

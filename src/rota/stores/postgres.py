@@ -44,7 +44,7 @@ def open_postgres(url: str, *, schema: str = "", pooler: bool = False, max_size:
     """The store in a schema of the database of `postgresql://user@host/database?schema=name`; nothing is opened yet.
 
     `schema` may stand in the URL and is "public" by default; any name will do. `pooler=True` keeps to what works behind a
-    transaction pooler such as PgBouncer. At most `max_size` connections are open at once, besides those of twins and listeners.
+    transaction pooler such as PgBouncer. At most `max_size` connections are open at once, besides those of twins and lines.
     """
     if max_size < 1:
         raise ConfigError(f"max_size={max_size!r} leaves no connection: it is 1 or more")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -60,8 +60,9 @@ class Queries:
     def __init__(self, schema: str) -> None:
         self.schema = schema
         self.quoted = '"{}"'.format(schema.replace('"', '""'))
-        self.channel = "rota_" + hashlib.sha256(schema.encode()).hexdigest()[:16]
-        """Where this schema's sleepers listen; a name of any length or alphabet becomes a short one."""
+        self.channel = f"rota_{zlib.crc32(schema.encode()):08x}"
+        """Where this schema's sleepers listen; a name of any length or alphabet becomes a short one.
+        Should two schemas of a database share it, each is rung for the other, which does no harm."""
         texts = queries.load("postgres")
         self._queries = {
             name: Query(name, self.qualify(text.replace(":channel", f"'{self.channel}'"))) for name, text in texts.items()
