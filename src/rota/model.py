@@ -44,6 +44,8 @@ class Move(StrEnum):
     """Its time came."""
     HOLD = "hold"
     """The claim that met it found its limit full."""
+    FREE = "free"
+    """Its limit may have room for it."""
     CLAIM = "claim"
     """A worker took it."""
     SUCCEED = "succeed"
@@ -67,7 +69,8 @@ _WAITING = (State.SCHEDULED, State.QUEUED, State.HELD)
 MOVES: Mapping[Move, Mapping[State, frozenset[State]]] = {
     Move.PROMOTE: {State.SCHEDULED: frozenset({State.QUEUED})},
     Move.HOLD: {State.QUEUED: frozenset({State.HELD})},
-    Move.CLAIM: {State.QUEUED: frozenset({State.RUNNING}), State.HELD: frozenset({State.RUNNING})},
+    Move.FREE: {State.HELD: frozenset({State.QUEUED})},
+    Move.CLAIM: {State.QUEUED: frozenset({State.RUNNING})},
     Move.SUCCEED: {State.RUNNING: frozenset({State.SUCCEEDED})},
     Move.FAIL: {State.RUNNING: frozenset({State.FAILED})},
     # A job that someone asked to cancel does not wait again.
@@ -100,6 +103,33 @@ class NewJob(Struct, frozen=True, gc=False):
     key: str | None = None
     key_waiting: bool = False
     """Whether the key counts only until the job is first claimed, rather than until it is finished."""
+
+
+class Round(Struct, frozen=True):
+    """What a claim under limits did."""
+
+    claimed: list[Claimed]
+    limited: frozenset[str]
+    """The ids of those that took a place of a limit, to be given back when they end."""
+    held: int
+    """How many queued jobs it moved to the held ones."""
+    more: bool
+    """Whether there was more to look at than one round does."""
+    next_in: Micros | None
+    """How long until time alone makes room for a held job (`None`: only the end of a running one does)."""
+
+
+class LimitRow(Struct, frozen=True):
+    """A limit's room as the store knows it; `key` is empty where the limit has none."""
+
+    name: str
+    key: str
+    running: int
+    held: int
+    started_at: Micros | None = None
+    """When the last job started under it, where it is a rate."""
+    closed_until: Micros | None = None
+    """Until when it is closed, as a job reported."""
 
 
 class Inserted(Struct, frozen=True, gc=False):
@@ -142,6 +172,8 @@ class Ask(Struct, frozen=True):
     worker: str
     queues: tuple[str, ...]
     limit: int
+    slots: int = 0
+    """How many of them may be jobs under a limit, for `admit`: such a job is claimed only when its body begins at once."""
     behind: Mapping[str, Claimed] = {}
     """The job that was last in the order of each queue in an earlier claim. A store in which claims walk over what is gone may
     begin behind it, so that of jobs with its priority one due before it waits for a claim without this."""
@@ -236,6 +268,11 @@ class Ended(Struct, frozen=True, gc=False):
     """How long the body ran."""
     keep: bool = True
     """Whether a final job stays in the history; otherwise it is deleted at once."""
+    limited: bool = False
+    """Whether it took a place of a limit."""
+    closes: tuple[tuple[str, str], ...] = ()
+    """The limits' rooms, by name and key, that are to let none in for `closes_for` from the store's now."""
+    closes_for: Micros = 0
 
 
 class Turn(Struct, frozen=True):
@@ -326,6 +363,8 @@ class JobRow(Struct, frozen=True):
     progress: str | None = None
     cancelling: bool = False
     """Whether someone asked to cancel it while it runs."""
+    held_by: tuple[str, str] | None = None
+    """The name and key of the full limit that holds it."""
 
     @property
     def attempt(self) -> int:

@@ -11,7 +11,7 @@ may have been lost.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rota.bell import Bell
 from rota.clock import Micros
@@ -25,18 +25,36 @@ from rota.model import (
     Filter,
     Inserted,
     JobRow,
+    LimitRow,
     Move,
     NewJob,
     Promoted,
     Pulse,
     Reaped,
     Report,
+    Round,
     State,
     TaskRow,
     Turn,
     Vitals,
     WorkerRow,
 )
+
+if TYPE_CHECKING:  # without limits nothing of them is loaded
+    from rota.rules.instances import Instance
+    from rota.rules.sizes import Size
+
+
+class Limits(Protocol):
+    """The limits that an app's code declares, as a claim asks for them."""
+
+    def sizes(self, overrides: Mapping[str, Size]) -> Mapping[str, Size]:
+        """The size in force of each limit, by its name, when these were set at run time."""
+        ...
+
+    def instances(self, job: str, task: str, args: str) -> tuple[Instance, ...]:
+        """The rooms that a job falls under; none where its task is unknown here or has no limits."""
+        ...
 
 
 class Line(Protocol):
@@ -184,11 +202,37 @@ class Store(Protocol):
     def finish(self, worker: str, ends: Sequence[Ended], ask: Ask | None = None, now: Micros | None = None) -> Turn:
         """Write what became of these attempts and, in the same round trip, claim for `ask`.
 
+        A job that took a place of a limit gives it back, and a job that the limit holds is queued in its place; rooms that an
+        outcome `closes` let none in for so long. Both also happen where a job ends by `lost`, `leave` or `reconcile`.
         Fenced by worker, id and claim: an attempt that was taken over changes nothing and is not among the counted; one that
         comes after its lease counts while nobody took the job. Outcomes and claims are one transaction. Durable on return.
         A wait of zero queues the job at once, else it is scheduled; one that someone asked to cancel is cancelled instead and
         kept.
         """
+        ...
+
+    def admit(self, ask: Ask, limits: Limits, now: Micros | None = None) -> Round:
+        """`claim`, under limits: what may start by `rota.rules.admission` is claimed, what meets a full limit is held.
+
+        Jobs whose limits have room by now, because of the time or of another size, are queued again before. All that is read
+        and decided about a room happens under a lock of it, and its moment is read after that lock was got. Jobs stay queued
+        that would take more than `ask.slots` places. Looks at a bounded number of jobs.
+        """
+        ...
+
+    def set_limit(self, name: str, size: Size | None, now: Micros | None = None) -> None:
+        """Have a size outweigh what code declares for the limit of this name, from now on; `None` ends that.
+
+        Jobs that it holds are looked at again.
+        """
+        ...
+
+    def set_limits(self) -> dict[str, Size]:
+        """The sizes that were set, by the names of their limits."""
+        ...
+
+    def rooms(self) -> list[LimitRow]:
+        """Each limit's room under which a job runs, is held, or started lately, by name and key."""
         ...
 
     def promote(self, limit: int, now: Micros | None = None) -> Promoted:

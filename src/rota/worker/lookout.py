@@ -78,7 +78,7 @@ class Lookout:
         """What to claim, if anything. A sleeper is rung for new work, so it need not ask along with what it finishes."""
         if room <= 0 or not (self.look or (finishing and not self.asleep)):
             return None
-        return Ask(self._identity.id, self._queues, room, self._begin_behind())
+        return Ask(self._identity.id, self._queues, room, behind=self._begin_behind())
 
     def after(self, ask: Ask, claimed: Sequence[Claimed]) -> None:
         """Learn from a claim whether there is more, and fall asleep or wake up in the store's eyes."""

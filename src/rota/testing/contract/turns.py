@@ -56,5 +56,5 @@ class Turns:
         assert [job.id for job in claimed] == first[:2]
         high = queued(store, priority=9)
         behind = {"default": claimed[-1]}
-        again = store.claim(Ask(worker, ("default", "other"), 10, behind))
+        again = store.claim(Ask(worker, ("default", "other"), 10, behind=behind))
         assert [job.id for job in again] == [high, first[2], low, other]
