@@ -19,6 +19,7 @@ from rota.errors import ConfigError, StoreUnavailable
 from rota.options import check_queues
 from rota.settings import check_lease
 from rota.stores.base import Store
+from rota.task import declarations
 from rota.worker.backoff import Backoff
 from rota.worker.crew import Crew
 from rota.worker.identity import Identity
@@ -187,7 +188,7 @@ class Worker:
             store: Store | None = None
             try:
                 store = self.app.store.twin()
-                store.declare(self.app.declarations())
+                store.declare(declarations(self.app.tasks.values()))
                 store.join(self._identity.row, self.app.now())
             except StoreUnavailable as error:
                 if store is not None:
