@@ -35,7 +35,7 @@ It is written by `docs/build_reference.py`: change the docstrings, not this page
 
 CONTENTS: dict[str, tuple[str, list[str]]] = {
     "The app": ("rota", ["Rota"]),
-    "Tasks": ("rota", ["Task", "BoundTask", "NamedTask"]),
+    "Tasks": ("rota", ["Task", "BoundTask", "NamedTask", "Limit"]),
     "Jobs": ("rota", ["Job", "State", "Move"]),
     "Inside a task": ("rota", ["current_job", "CurrentJob", "Retry", "Abandon", "Snooze"]),
     "Retry policies": (

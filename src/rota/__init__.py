@@ -11,6 +11,8 @@ receipt for order 42
 >>> app.close()
 """
 
+from typing import TYPE_CHECKING
+
 from rota.app import Rota
 from rota.context import CurrentJob, current_job
 from rota.errors import (
@@ -36,6 +38,9 @@ from rota.model import Move, State
 from rota.signals import Abandon, Retry, Snooze
 from rota.task import BoundTask, NamedTask, Task
 
+if TYPE_CHECKING:
+    from rota.rules.limits import Limit
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -50,6 +55,7 @@ __all__ = [
     "JobFailed",
     "JobNotFound",
     "Kind",
+    "Limit",
     "Move",
     "MoveRefused",
     "NamedTask",
@@ -70,3 +76,12 @@ __all__ = [
     "__version__",
     "current_job",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """`Limit`, loaded by those who name it: a process without limits has nothing of them in its memory."""
+    if name == "Limit":
+        from rota.rules.limits import Limit
+
+        return Limit
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from rota import operate
 from rota.clock import Clock, Micros, moment, span
@@ -27,6 +27,11 @@ from rota.rules.retry import DEFAULT, policy_of
 from rota.settings import DAY, MAX_PAYLOAD, ages, settings
 from rota.stores.base import Store
 from rota.task import NamedTask, Task, TaskDecorator, check_function, declarations, name_of
+
+if TYPE_CHECKING:  # without limits nothing of them is loaded
+    from rota.inline import Work
+    from rota.limiting import Limiting
+    from rota.rules.limits import ConcurrencyOption, Declared, RateOption
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -79,6 +84,8 @@ class Rota:
         self.eager = eager
         self.tasks: dict[str, Task[..., Any, Any]] = {}
         """Every declared task by its name."""
+        self.limiting: Limiting | None = None
+        """The limits of the tasks, for claims; `None` while no task has any."""
         self._store_options = store_options
         self._store: Store | None = None
         self._unlock()
@@ -104,6 +111,8 @@ class Rota:
         timeout: float | timedelta | None = None,
         keep_result: bool = False,
         isolated: bool = False,
+        concurrency: ConcurrencyOption | None = None,
+        rate: RateOption | None = None,
     ) -> TaskDecorator: ...
     def task(
         self,
@@ -118,6 +127,8 @@ class Rota:
         timeout: float | timedelta | None = None,
         keep_result: bool = False,
         isolated: bool = False,
+        concurrency: ConcurrencyOption | None = None,
+        rate: RateOption | None = None,
     ) -> Any:
         """Declare a function as a task, as `@app.task` or with options as `@app.task(queue="mail")`.
 
@@ -128,6 +139,8 @@ class Rota:
         - `timeout`: seconds that a body may run.
         - `keep_result`: store what it returns, for `job.result()`.
         - `isolated`: run it in a process of its own, which a time-out or a cancel can kill.
+        - `concurrency`: how many of its jobs run at once, counted over all workers; a number, a `Limit` or a list of these.
+        - `rate`: how often one starts, such as `"10/m"`, evenly spaced, over all workers; text, a `Limit` or a list of these.
 
         Raises `ConfigError` for an option that cannot be right and for a name that is taken.
         """
@@ -158,6 +171,7 @@ class Rota:
                 keep_result=keep_result,
                 isolated=isolated,
                 is_coroutine=is_coroutine_function(function),
+                limits=() if concurrency is None and rate is None else _limits(called, function, concurrency, rate),
             )
             self._register(task)
             return task
@@ -195,6 +209,12 @@ class Rota:
             from rota.isolation import check_isolated
 
             check_isolated(task)
+        if task.limits:
+            if self.limiting is None:
+                from rota.limiting import Limiting
+
+                self.limiting = Limiting()
+            self.limiting.add(task)
         self.tasks[task.name] = task
 
     # -- working jobs right here ----------------------------------------------------------------
@@ -208,11 +228,11 @@ class Rota:
         `now` is the moment by which jobs are due, and at which they are said to run. Whether a worker is alive it does not say:
         leases, the claim's included, go by the app's `clock` or the store's, and jobs are taken back only from workers that
         are lost by that. What is due by `now` is queued, so with a later moment live workers may take it early.
+        A job that a limit of its task holds is not due.
         """
         from rota import inline
 
-        moments = inline.Moments(self.now, _chosen(now))
-        return inline.run_one(self.store, self.tasks, check_queues(queues), self.settings.kept, moments)
+        return inline.run_one(self._work(queues, now))
 
     async def arun_one(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> Event | None:
         return await beside(lambda: self.run_one(queues, now))
@@ -221,14 +241,20 @@ class Rota:
         """Run every due job of these queues in the caller, one after the other, and say what happened to each.
 
         Jobs that become due meanwhile are among them, so those that the bodies enqueue. `now` is as in `run_one`.
+        Nothing waits for a limit: under a rate one job starts, and the others stay held until the clock has moved on.
         """
         from rota import inline
 
-        moments = inline.Moments(self.now, _chosen(now))
-        return inline.drain(self.store, self.tasks, check_queues(queues), self.settings.kept, moments)
+        return inline.drain(self._work(queues, now))
 
     async def adrain(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> list[Event]:
         return await beside(lambda: self.drain(queues, now))
+
+    def _work(self, queues: Sequence[str] | None, now: datetime | None) -> Work:
+        from rota import inline
+
+        moments = inline.Moments(self.now, _chosen(now))
+        return inline.Work(self.store, self.tasks, check_queues(queues), self.settings.kept, moments, self.limiting)
 
     # -- looking --------------------------------------------------------------------------------
 
@@ -443,6 +469,19 @@ class Rota:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+def _limits(
+    task: str, function: Callable[..., Any], concurrency: ConcurrencyOption | None, rate: RateOption | None
+) -> tuple[Declared, ...]:
+    from inspect import signature
+
+    from rota.rules.limits import limits_of
+
+    try:
+        return limits_of(task, concurrency, rate, signature(function))
+    except (TypeError, NameError):  # what it takes cannot be told, so its first enqueue says that
+        return limits_of(task, concurrency, rate)
 
 
 def _chosen(now: datetime | None) -> Micros | None:

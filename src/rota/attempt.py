@@ -175,11 +175,16 @@ def failed_to_run(run: Run, error: Exception) -> Outcome:
     return conclude(run, Raised(error, failure_of(error)))
 
 
+def refused(run: Run, error: Exception) -> Outcome:
+    """The outcome of a job that was claimed and cannot begin, for a reason that is its own: a failed attempt."""
+    return conclude(run, Raised(error, failure_of(error)))
+
+
 def conclude(run: Run, end: End) -> Outcome:
     """The outcome of an end, by the task's retry policy."""
     run.stop_clock()
     try:
-        return decide(end, run.job, run.task.policy, random.random())  # noqa: S311  # chance for jitter, not for secrets
+        return decide(end, run.job, run.task.policy, random.random(), run.task.limits)  # noqa: S311  # chance for jitter, not for secrets
     except BaseException as error:  # a retry function of the user's may even exit
         log.exception("the retry policy of %s failed, so job %s fails", run.task.name, run.job.id)
         return Failed(failure_of(error))

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rota.attempt import TIMED_OUT, Run, aperform, perform
+from rota.attempt import TIMED_OUT, Run, aperform, perform, refused
 from rota.clock import SECOND, Micros
 from rota.events import Event, ended, lost, tell
 from rota.ids import new_id
@@ -33,6 +33,9 @@ from rota.rules.retry import Polynomial
 from rota.stores.base import Store
 from rota.task import Task
 
+if TYPE_CHECKING:  # without limits nothing of them is loaded
+    from rota.limiting import Limiting
+
 Tasks = Mapping[str, Task[..., Any, Any]]
 LEASE: Micros = 300 * SECOND
 """Nothing beats while a body runs here, so the lease is the guide's five minutes: a longer body may be run a second time."""
@@ -53,48 +56,64 @@ class Moments:
         return self.present() if self.chosen is None else self.chosen
 
 
-def run_one(store: Store, tasks: Tasks, queues: Sequence[str] | None, kept: frozenset[State], moments: Moments) -> Event | None:
-    """Claim and run the first due job of these queues (`None`: all) and say what happened, or `None` when nothing is due.
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Which jobs to work, by whose code, and when."""
+
+    store: Store
+    tasks: Tasks
+    queues: Sequence[str] | None
+    """`None` for all."""
+    kept: frozenset[State]
+    """The states whose jobs stay in the history."""
+    moments: Moments
+    limiting: Limiting | None = None
+
+
+def run_one(work: Work) -> Event | None:
+    """Claim and run the first due job of these queues and say what happened, or `None` when nothing is due.
 
     A job whose task nobody registered fails as the guide has it, by the default retry policy.
     """
-    with _joined(store, tasks, queues, moments) as worker:
-        return _step(store, tasks, worker, queues, kept, moments)
+    with _joined(work) as worker:
+        return _step(work, worker)
 
 
-def drain(store: Store, tasks: Tasks, queues: Sequence[str] | None, kept: frozenset[State], moments: Moments) -> list[Event]:
+def drain(work: Work) -> list[Event]:
     """Run due jobs one after the other until none is left, those that they enqueue included."""
     happened = []
-    with _joined(store, tasks, queues, moments) as worker:
-        while (event := _step(store, tasks, worker, queues, kept, moments)) is not None:
+    with _joined(work) as worker:
+        while (event := _step(work, worker)) is not None:
             happened.append(event)
-            store.beat(worker, [], moments.present())
+            work.store.beat(worker, [], work.moments.present())
     return happened
 
 
 @contextmanager
-def _joined(store: Store, tasks: Tasks, queues: Sequence[str] | None, moments: Moments) -> Iterator[str]:
+def _joined(work: Work) -> Iterator[str]:
     """The id of a worker that the store knows until the end of the block."""
-    worker = _worker(queues, tasks)
-    store.join(worker, moments.present())
+    if work.limiting is not None:
+        work.limiting.check_store(work.store)
+    worker = _worker(work.queues, work.tasks)
+    work.store.join(worker, work.moments.present())
     try:
         yield worker.id
     finally:
-        store.leave(worker.id, moments.due())
+        work.store.leave(worker.id, work.moments.due())
 
 
-def _step(
-    store: Store, tasks: Tasks, worker: str, queues: Sequence[str] | None, kept: frozenset[State], moments: Moments
-) -> Event | None:
+def _step(work: Work, worker: str) -> Event | None:
+    store, moments = work.store, work.moments
     _take_back_lost(store, moments.present())
     while store.promote(_STEP, moments.due()).count == _STEP:
         pass
-    names = tuple(store.queues() if queues is None else queues)
-    job = _claim_due(store, Ask(worker, names, 1), moments.due()) if names else None
-    if job is None:
+    taken = _first(work, worker)
+    if taken is None:
         return None
-    outcome, took = _attempt(store, tasks, worker, job, moments)
-    end = Ended(job.id, job.claim, outcome, took, keeps(outcome, kept))
+    job, limited = taken
+    outcome, took = _attempt(work, worker, job)
+    closes, closes_for = ((), 0) if work.limiting is None else work.limiting.closes(job, outcome)
+    end = Ended(job.id, job.claim, outcome, took, keeps(outcome, work.kept), limited, closes, closes_for)
     store.finish(worker, [end], None, moments.due())
     event = ended(job, end)
     tell([event])
@@ -103,29 +122,62 @@ def _step(
     return event
 
 
-def _attempt(store: Store, tasks: Tasks, worker: str, job: Claimed, moments: Moments) -> tuple[Outcome, Micros]:
-    task = tasks.get(job.task)
+def _attempt(work: Work, worker: str, job: Claimed) -> tuple[Outcome, Micros]:
+    task = work.tasks.get(job.task)
     if task is None:
         reason = no_performer(job.task)
         return decide(Raised(LookupError(reason), Failure("UnknownTask", reason)), job, Polynomial(), 0.0), 0
     run = Run(job, task, worker)
+    bad = None if work.limiting is None else work.limiting.bad.pop(job.id, None)
+    if bad is not None:
+        return refused(run, bad), 0
     try:
         outcome = perform_inline(run)
     except KeyboardInterrupt:
         outcome = INTERRUPTED
     if run.progress is not None:
-        store.beat(worker, [Report(job.id, job.claim, run.progress)], moments.present())
+        work.store.beat(worker, [Report(job.id, job.claim, run.progress)], work.moments.present())
     return outcome, run.took
 
 
-def _claim_due(store: Store, ask: Ask, now: Micros | None) -> Claimed | None:
-    """The first job that is due at the chosen moment. Where that lies in the past, what became due since is scheduled anew."""
-    while claimed := store.claim(ask, now):
-        (job,) = claimed
+def _first(work: Work, worker: str) -> tuple[Claimed, bool] | None:
+    """The first due job of the queues, and whether it took a place of a limit."""
+    names = tuple(work.store.queues() if work.queues is None else work.queues)
+    taken = _claim_due(work, Ask(worker, names, 1, 1)) if names or work.limiting else None
+    while taken is None and work.limiting is not None and work.queues is None:
+        # That look may have queued what a limit held until now, under queues that had no queued job before it.
+        more = tuple(set(work.store.queues()).difference(names))
+        if not more:
+            break
+        names += more
+        taken = _claim_due(work, Ask(worker, names, 1, 1))
+    return taken
+
+
+def _claim_due(work: Work, ask: Ask) -> tuple[Claimed, bool] | None:
+    """The first job that is due at the chosen moment, and whether it took a place of a limit.
+
+    Where that moment lies in the past, what became due since is scheduled anew.
+    """
+    now = work.moments.due()
+    while taken := _claim(work, ask, now):
+        job, limited = taken
         if now is None or job.due <= now:
-            return job
-        store.finish(ask.worker, [Ended(job.id, job.claim, Released("it is not due yet", job.due - now))], None, now)
+            return taken
+        released = Ended(job.id, job.claim, Released("it is not due yet", job.due - now), limited=limited)
+        work.store.finish(ask.worker, [released], None, now)
     return None
+
+
+def _claim(work: Work, ask: Ask, now: Micros | None) -> tuple[Claimed, bool] | None:
+    if work.limiting is None:
+        claimed, limited = work.store.claim(ask, now), frozenset[str]()
+    else:
+        more = True
+        while more:
+            found = work.store.admit(ask, work.limiting, now)
+            claimed, limited, more = found.claimed, found.limited, found.more and not found.claimed
+    return (claimed[0], claimed[0].id in limited) if claimed else None
 
 
 def _take_back_lost(store: Store, now: Micros | None) -> None:

@@ -222,10 +222,19 @@ class Succeeded(Struct, frozen=True):
     """The task's return value as JSON, where its task keeps results."""
 
 
+class Closing(Struct, frozen=True):
+    """What a body reported that met the limit of somebody else: the rooms that its job is in let none in for `wait`."""
+
+    limits: tuple[str, ...]
+    """The names of the limits whose rooms they are."""
+    wait: Micros
+
+
 class Failed(Struct, frozen=True):
     """The last word: no attempt is left, or the failure is one that no retry can mend."""
 
     failure: Failure
+    closing: Closing | None = None
 
 
 class Again(Struct, frozen=True):
@@ -233,6 +242,7 @@ class Again(Struct, frozen=True):
 
     failure: Failure
     wait: Micros
+    closing: Closing | None = None
 
 
 class Snoozed(Struct, frozen=True):

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from rota.clock import Micros
 from rota.codec import Signature, encode_untyped
@@ -18,6 +18,9 @@ from rota.ids import new_id
 from rota.model import NewJob, TaskRow
 from rota.options import Options, changed, check_name
 from rota.rules.retry import RetryPolicy
+
+if TYPE_CHECKING:  # without limits nothing of them is loaded
+    from rota.rules.limits import Declared
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -108,6 +111,7 @@ class Task(BoundTask[P, R], Generic[P, R, C_co]):
         keep_result: bool,
         isolated: bool,
         is_coroutine: bool,
+        limits: tuple[Declared, ...] = (),
     ) -> None:
         super().__init__(self, options)
         self.desk = desk
@@ -119,6 +123,7 @@ class Task(BoundTask[P, R], Generic[P, R, C_co]):
         self.keep_result = keep_result
         self.isolated = isolated
         self.is_coroutine = is_coroutine
+        self.limits = limits
         self.on_loop = is_coroutine and not isolated
         """Whether its bodies run on a worker's event loop."""
         self.signature = Signature(function)

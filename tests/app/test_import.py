@@ -25,6 +25,9 @@ HEAVY = {
     "uuid_utils",
 }
 
+LIMITS = {"rota.limiting", "rota.rules.admission", "rota.rules.instances", "rota.rules.limits", "rota.rules.sizes"}
+"""What only those need whose tasks have limits."""
+
 MODULES = """
 import json, sys
 {code}
@@ -49,6 +52,14 @@ def loaded(code: str) -> set[str]:
 
 def test_importing_loads_nothing_heavy() -> None:
     assert loaded("import rota") & HEAVY == loaded("") & HEAVY
+
+
+def test_what_limits_need_is_loaded_once_a_task_has_one() -> None:
+    code = "from rota import Rota; app = Rota('memory://'); app.task(name='t'{})(lambda: None); app.drain(); app.close()"
+    assert loaded(code.format("")) & LIMITS == set()
+    assert loaded("from rota import Limit; Limit(2)") & LIMITS == {"rota.rules.limits", "rota.rules.sizes"}
+    declared = "from rota import Rota; Rota('memory://').task(name='t', concurrency=2)(lambda: None)"
+    assert loaded(declared) & LIMITS == LIMITS - {"rota.rules.admission"}
 
 
 def test_declaring_tasks_loads_nothing_heavy_either() -> None:
@@ -94,7 +105,9 @@ assert rung.wait(20)
 worker.stop()
 app.close()
 """
-    assert loaded(code) & (HEAVY - {"sqlite3"}) == loaded("") & HEAVY
+    there = loaded(code)
+    assert there & (HEAVY - {"sqlite3"}) == loaded("") & HEAVY
+    assert there & LIMITS == set()
 
 
 def test_importing_takes_little_time() -> None:

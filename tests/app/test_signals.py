@@ -74,6 +74,14 @@ def test_a_signal_with_an_impossible_wait_is_a_failure_that_says_so(clocked: Rot
     assert "=-1 is negative or not a number" in (job.refresh().reason or "")
 
 
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)
+def test_a_limit_that_is_neither_true_nor_a_name_is_a_failure_that_says_so(clocked: Rota) -> None:
+    clocked.task(name="t", max_attempts=1)(lambda: Retry(5, limit=7))  # type: ignore[arg-type]
+    job = clocked.send("t")
+    clocked.run_one()
+    assert job.refresh().reason == "limit=7: it is True, or the name of a limit of the task"
+
+
 # -- retry policies -----------------------------------------------------------------------------
 
 OSERROR, VALUE = OSError("disk"), ValueError("no")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import assert_type
 
-from rota import Job, Rota, State, Task
+from rota import Job, Limit, Retry, Rota, State, Task
 
 app = Rota("memory://")
 
@@ -24,6 +24,23 @@ async def build(tenant_id: int) -> bytes:
 def optioned(*values: float, flag: bool = False) -> None: ...
 
 
+@app.task(concurrency=2, rate="10/m")
+def limited(tenant_id: int) -> None:
+    raise Retry(after=30, limit=True)
+
+
+@app.task(
+    concurrency=[Limit(2, key=lambda tenant_id: tenant_id), 20],
+    rate=Limit("10/m", key=lambda tenant_id, **_: tenant_id, name="partner"),
+)
+async def limited_by_key(tenant_id: int, report: str = "") -> str:
+    raise Retry(after=timedelta(minutes=1), limit="partner")
+
+
+@app.task(concurrency=Limit(2), rate=("10/s", "1000/d"))
+def limited_in_several_ways() -> None: ...
+
+
 def sync_use() -> None:
     assert_type(plain.enqueue(1, note="x"), Job[str])
     assert_type(plain.enqueue(order_id=1).wait(timeout=3).result(), str)
@@ -34,6 +51,8 @@ def sync_use() -> None:
     assert_type(plain.using(delay=timedelta(minutes=1)).using(priority=3).enqueue(1), Job[str])
     assert_type(plain.enqueue_many([(1,), (2, "x")]), list[Job[str]])
     optioned.enqueue(1.0, 2.0, flag=True)
+    assert_type(limited.enqueue(1), Job[None])
+    assert_type(limited_by_key.enqueue(1, report="x"), Job[str])
 
 
 async def async_use() -> None:

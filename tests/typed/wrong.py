@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota import Rota
+from rota import Limit, Retry, Rota
 
 app = Rota("memory://")
 
@@ -17,7 +17,28 @@ async def build(tenant_id: int) -> bytes:
     return bytes(tenant_id)
 
 
+@app.task(concurrency="2")  # wrong
+def at_once() -> None: ...
+
+
+@app.task(rate=10)  # wrong
+def often() -> None: ...
+
+
+@app.task(concurrency=[2, "10/m"])  # wrong
+def both() -> None: ...
+
+
+@app.task(concurrency=2)
+def limited(tenant_id: int) -> None:
+    raise Retry(after=30, limit=7)  # wrong
+
+
 def sync_use() -> None:
+    limited.enqueue("one")  # wrong
+    Limit(2, name=7)  # wrong
+    Limit(2, key="tenant_id")  # wrong
+    Limit(2.5)  # wrong
     plain.enqueue("one")  # wrong
     plain.enqueue()  # wrong
     plain.enqueue(1, note=2)  # wrong

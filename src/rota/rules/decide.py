@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct
 
-from rota.model import Again, Cancelled, Claimed, Failed, Failure, Outcome, Released, Snoozed, State, Succeeded
+from rota.model import Again, Cancelled, Claimed, Closing, Failed, Failure, Outcome, Released, Snoozed, State, Succeeded
 from rota.rules.retry import BadWait, RetryPolicy
 from rota.rules.unknown import look_again
 from rota.signals import Abandon, Retry, Snooze
+
+if TYPE_CHECKING:  # without limits nothing of them is loaded
+    from rota.rules.limits import Declared
 
 
 class Returned(Struct, frozen=True):
@@ -39,8 +43,8 @@ End = Returned | Raised | Stopped | Interrupted
 """How an attempt ended."""
 
 
-def decide(end: End, job: Claimed, policy: RetryPolicy, dice: float) -> Outcome:
-    """The outcome of an attempt. `dice` is a chance from 0 up to 1, for policies with jitter."""
+def decide(end: End, job: Claimed, policy: RetryPolicy, dice: float, limits: Sequence[Declared] = ()) -> Outcome:
+    """The outcome of an attempt. `dice` is a chance from 0 up to 1, for policies with jitter; `limits` are the task's own."""
     match end:
         case Returned(result):
             return Succeeded(result)
@@ -52,6 +56,8 @@ def decide(end: End, job: Claimed, policy: RetryPolicy, dice: float) -> Outcome:
             return Snoozed(snooze.wait)
         case Raised(Abandon(), failure):
             return Failed(failure)
+        case Raised(Retry() as retry, failure) if retry.limit:
+            return _reported(retry, failure, job, limits)
         case Raised(_, failure) if job.attempt >= job.max_attempts:
             return Failed(failure)
         case Raised(Retry() as retry, failure):
@@ -92,6 +98,21 @@ def keeps(outcome: Outcome, kept: frozenset[State]) -> bool:
             return True
         case _:
             assert_never(outcome)
+
+
+def _reported(retry: Retry, failure: Failure, job: Claimed, limits: Sequence[Declared]) -> Outcome:
+    """Another attempt, or the last one's failure, with a word for all jobs under that limit. A missing limit is told."""
+    names: tuple[str, ...] = ()
+    if limits:
+        from rota.rules.limits import reported
+
+        names = reported(retry.limit, limits)
+    if not names:
+        there = ", ".join(repr(limit.name) for limit in limits) or "none"
+        said = f"{failure.message} (limit={retry.limit!r} closes nothing: the limits of {job.task} are {there})"
+        failure = Failure(failure.type, said, failure.trace)
+    closing = Closing(names, retry.wait) if names else None
+    return Failed(failure, closing) if job.attempt >= job.max_attempts else Again(failure, retry.wait, closing)
 
 
 def _by_policy(error: BaseException, failure: Failure, job: Claimed, policy: RetryPolicy, dice: float) -> Outcome:

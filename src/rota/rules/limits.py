@@ -14,7 +14,7 @@ from inspect import Parameter
 from rota.codec.wire import brief
 from rota.errors import ConfigError
 from rota.options import check_name
-from rota.rules.sizes import Size, alike, in_words, read_concurrency, read_rate
+from rota.rules.sizes import Rate, Size, alike, in_words, read_concurrency, read_rate
 
 Key = Callable[..., object]
 """A function of a job's arguments, by their names: jobs that give the same answer share a room."""
@@ -121,6 +121,21 @@ def in_force(limits: Iterable[Declared], overrides: Mapping[str, Size]) -> dict[
         limit.name: override if isinstance(override := overrides.get(limit.name), type(limit.size)) else limit.size
         for limit in limits
     }
+
+
+def reported(said: bool | str, limits: Sequence[Declared]) -> tuple[str, ...]:
+    """The names of those limits of a task that its body means with `Retry(limit=…)`; none where it has no such limit.
+
+    `True` means all of its rates, since those are what partners set, or else all of its limits.
+
+    >>> limits = limits_of("app.call", concurrency=2, rate="10/m")
+    >>> reported(True, limits), reported("concurrency of app.call", limits), reported("elsewhere", limits)
+    (('rate of app.call',), ('concurrency of app.call',), ())
+    """
+    if isinstance(said, str):
+        return tuple(limit.name for limit in limits if limit.name == said)
+    rates = tuple(limit.name for limit in limits if isinstance(limit.size, Rate))
+    return rates or tuple(limit.name for limit in limits)
 
 
 def _each(kind: str, given: object) -> list[tuple[str, object]]:
