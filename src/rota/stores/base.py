@@ -75,10 +75,11 @@ class Line(Protocol):
         """The answer to the oldest turn that has not been answered, or `None` while there is none. Raises what the turn met."""
         ...
 
-    def wait(self, timeout: float, bell: Bell) -> bool:
+    def wait(self, timeout: float, bell: Bell, when_rung: Ask | None = None) -> bool:
         """Sleep until the bell rings, an answer may be there, or the store may have work: answers whether the latter rang.
 
-        At most `timeout` seconds. May ring without need; what rang since the last wait counts.
+        At most `timeout` seconds. May ring without need; what rang since the last wait counts. When it rang, the claim
+        `when_rung` has been posted, by the store's clock: a job that wakes a worker waits for nothing else.
         """
         ...
 

@@ -8,6 +8,7 @@ from rota.bell import Bell
 from rota.stores.database import Call, Row
 from rota.stores.postgres_pool import Pool
 from rota.stores.postgres_queries import Queries
+from rota.stores.postgres_wire import ready_made
 
 
 class PostgresLine:
@@ -38,13 +39,16 @@ class PostgresLine:
         with self._pool.errors():
             return self._wire.answered()
 
-    def wait(self, timeout: float, bell: Bell) -> bool:
+    def wait(self, timeout: float, bell: Bell, when_rung: Sequence[Call]) -> bool:
         wire = self._wire
         with self._pool.errors():
+            shots = ready_made(self._queries, when_rung, durable=False)  # now, so that nothing is left to do when it rings
             if not wire.rang:
                 bell.wait(timeout, wire.socket)
                 wire.read()
             rang, wire.rang = wire.rang, False
+            if rang and shots:
+                wire.fire(shots)
             return rang
 
     def close(self) -> None:

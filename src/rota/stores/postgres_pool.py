@@ -12,7 +12,6 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.string import TextLoader
 
-from rota.bell import ready
 from rota.errors import StoreUnavailable
 from rota.stores.postgres_driver import Session, meaning
 from rota.stores.postgres_queries import Queries
@@ -55,15 +54,12 @@ class Pool:
     @contextmanager
     def session(self, queries: Queries, plans: Plans = "anew") -> Iterator[Session]:
         """A connection for one operation. The driver's errors leave as Rota's."""
-        self._after_fork()
-        try:
-            wire, lent_in = self._take(plans)
+        with self.errors():
+            wire, lent_in = self.lend(plans)
             try:
                 yield Session(wire, queries)
             finally:
-                self._give_back(wire, lent_in, plans)
-        except psycopg.Error as error:
-            raise meaning(error, self.place) from error
+                self.give_back(wire, lent_in, plans)
 
     def connect(self, plans: Plans = "anew") -> Wire:
         """A new connection that is the caller's own."""
@@ -96,7 +92,9 @@ class Pool:
         except psycopg.Error as error:
             raise meaning(error, self.place) from error
 
-    def _take(self, plans: Plans) -> tuple[Wire, int]:
+    def lend(self, plans: Plans) -> tuple[Wire, int]:
+        """A connection, and what else `give_back` must be told."""
+        self._after_fork()
         while True:
             with self._lock:
                 if not (self._idle[plans] or self._open < self._max_size):
@@ -110,7 +108,7 @@ class Pool:
                     self._forget()
                     raise
             try:
-                if _is_alive(wire):
+                if not wire.closed and wire.quiet:  # else the server went away
                     if planned != plans and not self.pooler:
                         wire.driver().execute(_PLANNING[plans])
                     return wire, lent_in
@@ -137,7 +135,7 @@ class Pool:
                 "end what holds them, or raise max_size"
             )
 
-    def _give_back(self, wire: Wire, lent_in: int, plans: Plans) -> None:
+    def give_back(self, wire: Wire, lent_in: int, plans: Plans) -> None:
         if not wire.idle:
             wire.close()
         with self._lock:
@@ -169,14 +167,6 @@ _PLANNING: dict[Plans, LiteralString] = {
     "anew": "set plan_cache_mode = force_custom_plan; set enable_seqscan = on; set enable_bitmapscan = on",
     "kept": "set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_bitmapscan = off",
 }
-
-
-def _is_alive(wire: Wire) -> bool:
-    """Whether an idle connection is still one, without a round trip.
-
-    A server has nothing to tell an idle client but that it goes away, so something to read means that it went.
-    """
-    return not wire.closed and not ready([wire.socket], timeout=0)[0]
 
 
 def _place(conninfo: str) -> str:

@@ -7,6 +7,7 @@ work is a good part of what a lone insert or claim costs.
 
 from __future__ import annotations
 
+import select
 from collections import deque
 from collections.abc import Sequence
 
@@ -17,7 +18,7 @@ from psycopg.errors import error_from_result
 
 from rota.bell import ready
 from rota.stores.database import Call, Row
-from rota.stores.postgres_queries import Queries
+from rota.stores.postgres_queries import Queries, Query
 
 _DONE = pq.ExecStatus.PIPELINE_SYNC
 _ROWS = pq.ExecStatus.TUPLES_OK
@@ -28,6 +29,20 @@ _HURRIES = frozenset({"claim", "claim_behind"})
 """Queries that themselves see to it that their commit need not wait for the disk."""
 _HURRY: Call = ("hurry", {})
 _UNHEARD = ""
+
+
+Shot = tuple[str, Query, list[bytes | None]]
+"""A query, by its name and as it is sent, with its parameters."""
+
+
+def ready_made(queries: Queries, calls: Sequence[Call], durable: bool) -> list[Shot]:
+    """Queries with their parameters as they are sent."""
+    unheard = () if durable or _HURRIES.issuperset(name for name, _ in calls) else (_HURRY,)
+    shots: list[Shot] = []
+    for name, params in (*unheard, *calls):
+        query = queries[name]
+        shots.append((name, query, query.values({**params, "durable": durable})))
+    return shots
 
 
 class Wire:
@@ -46,6 +61,9 @@ class Wire:
         """For each transaction on its way, what its results are: answers (`None`), and statements that were prepared."""
         self._found: list[list[Row]] = []
         self._error: psycopg.Error | None = None
+        self._poll = select.poll() if hasattr(select, "poll") else None  # Windows has none
+        if self._poll is not None:
+            self._poll.register(self._libpq.socket, select.POLLIN)
         self.rang = False
         """Whether a notification came since this was last made false."""
 
@@ -63,6 +81,11 @@ class Wire:
         """Whether nothing is under way on it."""
         return not self._expected and self._libpq.transaction_status == pq.TransactionStatus.IDLE
 
+    @property
+    def quiet(self) -> bool:
+        """Whether the server said nothing that was not read: all that it tells an idle client is that it goes away."""
+        return not (self._poll.poll(0) if self._poll is not None else ready([self.socket], timeout=0)[0])
+
     def close(self) -> None:
         self._connection.close()
 
@@ -79,14 +102,15 @@ class Wire:
 
         Where it need not be `durable`, its commit does not wait for the disk.
         """
+        self.fire(ready_made(queries, calls, durable))
+
+    def fire(self, shots: Sequence[Shot]) -> None:
+        """Send what was made ready before."""
         libpq = self._libpq
         if libpq.pipeline_status == pq.PipelineStatus.OFF:
             libpq.enter_pipeline_mode()
         expected: deque[str | None] = deque()
-        unheard = () if durable or _HURRIES.issuperset(name for name, _ in calls) else (_HURRY,)
-        for name, params in (*unheard, *calls):
-            query = queries[name]
-            values = query.values({**params, "durable": durable})
+        for name, query, values in shots:
             if not self._prepares:
                 libpq.send_query_params(query.text, values, param_formats=query.formats)
             else:

@@ -45,8 +45,17 @@ class SqlLine:
         self._posted.popleft()
         return turn(calls, answers)
 
-    def wait(self, timeout: float, bell: Bell) -> bool:
-        return self._link.wait(timeout, bell)
+    def wait(self, timeout: float, bell: Bell, when_rung: Ask | None = None) -> bool:
+        if when_rung is None:
+            return self._link.wait(timeout, bell, ())
+        if self._database.looks_first:
+            if rang := self._link.wait(timeout, bell, ()):
+                self.post(when_rung.worker, [], when_rung)
+            return rang
+        calls = turn_calls(self._database, when_rung.worker, [], when_rung, None)
+        if rang := self._link.wait(timeout, bell, calls):
+            self._posted.append(calls)
+        return rang
 
     def close(self) -> None:
         self._link.close()

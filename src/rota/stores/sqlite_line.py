@@ -58,8 +58,10 @@ class DirectLine:
             raise answer
         return answer
 
-    def wait(self, timeout: float, bell: Bell) -> bool:
-        return self._watch.wait(timeout, bell)
+    def wait(self, timeout: float, bell: Bell, when_rung: Sequence[Call]) -> bool:
+        if (rang := self._watch.wait(timeout, bell)) and when_rung:
+            self.send(when_rung, durable=False)
+        return rang
 
     def close(self) -> None:
         self._watch.close()

@@ -378,5 +378,14 @@ class Ledger:
             until.append(now + 0.1 if self._handback_at is None else max(self._handback_at, now + 0.05))
         else:
             until.append(self._lookout.next_at())
-        if line.wait(min(until) - now, self._bell):
+        ask = self._ask_when_rung()
+        if line.wait(min(until) - now, self._bell, ask):
             self._lookout.ring()
+            if ask is not None:
+                self._posted.append(Posted([], [], ask, ask.worker))
+
+    def _ask_when_rung(self) -> Ask | None:
+        """What a sleeper claims when it is rung. With a clock of the app's own a claim needs its moment."""
+        if self._posted or self._pending or self._uncertain or self._stopping.is_set() or self._app.clock is not None:
+            return None
+        return self._lookout.ask_when_rung(self._room())

@@ -80,6 +80,10 @@ class Lookout:
             return None
         return Ask(self._identity.id, self._queues, room, behind=self._begin_behind())
 
+    def ask_when_rung(self, room: int) -> Ask | None:
+        """What to claim as soon as the store rings."""
+        return Ask(self._identity.id, self._queues, room) if room > 0 and self.asleep else None
+
     def after(self, ask: Ask, claimed: Sequence[Claimed]) -> None:
         """Learn from a claim whether there is more, and fall asleep or wake up in the store's eyes."""
         if len(claimed) >= ask.limit:

@@ -12,8 +12,8 @@ from rota.bell import Bell
 from rota.clock import SECOND
 from rota.model import Ask
 from rota.stores.base import Store
-from rota.testing.contract.lines import SOON, line_of, quieted, rung
-from rota.testing.contract.scene import MINUTE, NOW, join, new, put, queued
+from rota.testing.contract.lines import SOON, answered, line_of, quieted, rung
+from rota.testing.contract.scene import MINUTE, NOW, join, new, put, queued, state
 
 LONG = 60.0
 """A wait that a test would not sit through; what rings it must come much sooner."""
@@ -82,6 +82,25 @@ class Sleeping:
             while line.answered() is None:
                 rang = rung(line, SOON) or rang
             assert rang or rung(line, SOON)
+
+    def test_a_ring_is_answered_by_the_claim_that_was_left_for_it(self, store: Store) -> None:
+        worker = join(store)
+        store.rest(worker, True)
+        with line_of(store) as line, _twin(store) as twin, closing(Bell()) as bell:
+            quieted(line)
+            job = queued(twin)
+            assert line.wait(SOON, bell, Ask(worker, ("default",), 5))
+            assert [claimed.id for claimed in answered(line).claimed] == [job]
+
+    def test_without_a_ring_nothing_is_claimed(self, store: Store) -> None:
+        worker = join(store)
+        job = queued(store)
+        with line_of(store) as line, closing(Bell()) as bell:
+            quieted(line)
+            bell.ring()
+            assert not line.wait(SOON, bell, Ask(worker, ("default",), 5))
+            assert line.answered() is None
+        assert state(store, job) == "queued"
 
     def test_a_wait_lasts_no_longer_than_asked(self, store: Store) -> None:
         with line_of(store) as line:
