@@ -31,7 +31,8 @@ class Run:
     """A job in a worker's hands: what it is, whether it should stop, and how far it says it is."""
 
     __slots__ = (
-        "cancel", "deadline", "ended", "interrupted", "job", "noticed", "progress", "started", "stop", "task", "worker",
+        "cancel", "deadline", "ended", "interrupted", "job", "limited", "noticed", "progress", "refusal", "started", "stop", "task",
+        "worker",
     )  # fmt: skip
 
     def __init__(self, job: Claimed, task: Task[..., Any, Any], worker: str = "") -> None:
@@ -51,6 +52,10 @@ class Run:
         self.deadline: float | None = None
         self.cancel: Callable[[], object] | None = None
         """Interrupts the body from another thread, where it can be."""
+        self.limited = False
+        """Whether it took a place of a limit."""
+        self.refusal: Exception | None = None
+        """Why its body cannot begin, where that is known before."""
 
     @property
     def took(self) -> Micros:
@@ -97,6 +102,8 @@ def perform(run: Run) -> Outcome:
     """Run a plain function's body to its end in this thread. Raises nothing, whatever the body does."""
     if run.stop is not None:
         return conclude(run, unbegun(run))
+    if run.refusal is not None:
+        return refused(run, run.refusal)
     try:
         args, kwargs = run.task.signature.decode(run.job.args)
         value = copy_context().run(_call, run, args, kwargs)
@@ -110,6 +117,8 @@ async def aperform(run: Run) -> Outcome:
     """Run a coroutine function's body to its end, in a context of its own. Raises nothing, whatever the body does."""
     if run.stop is not None:
         return conclude(run, unbegun(run))
+    if run.refusal is not None:
+        return refused(run, run.refusal)
     try:
         args, kwargs = run.task.signature.decode(run.job.args)
         enter(CurrentJob(run.job, run))

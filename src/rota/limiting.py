@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from inspect import Signature, signature
 from typing import Any
 
+from rota.clock import SECOND
 from rota.errors import NotSupported
 from rota.model import Again, Claimed, Closing, Failed, Outcome
 from rota.rules.instances import BadKey, Instance, by_name, instances_of
@@ -72,6 +73,12 @@ class Limiting:
                 self.bad.pop(next(iter(self.bad), job), None)
             self.bad[job] = error
             return ()
+
+    def poll_within(self, seconds: float) -> float:
+        """How long a worker may sleep that would look for work each so many seconds: see `rules.admission.poll_within`."""
+        from rota.rules.admission import poll_within
+
+        return poll_within(int(seconds * SECOND), [limit.size for limit in self._declared.values()]) / SECOND
 
     def check_store(self, store: Store) -> None:
         """Refuse a store that knows no limits. Raises `NotSupported`."""

@@ -11,6 +11,9 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from rota import events
 from rota.app import Rota
@@ -26,6 +29,9 @@ from rota.worker.crew import Crew
 from rota.worker.identity import Identity
 from rota.worker.lookout import Lookout
 from rota.worker.overtime import Overtime
+
+if TYPE_CHECKING:  # without limits nothing of them is loaded
+    from rota.limiting import Limiting
 
 log = logging.getLogger("rota")
 
@@ -196,6 +202,8 @@ class Ledger:
     def _room(self) -> int:
         """How many jobs to claim now, with those that are on their way counted as in hand."""
         coming = sum(posted.ask.limit for posted in self._posted if posted.ask is not None)
+        if self._app.limiting is not None and not self._crew.free:  # a job under a limit is claimed when it can begin
+            return 0
         return self._pace.room(self._crew.load + coming)
 
     def _post(self, line: Line) -> None:
@@ -206,15 +214,49 @@ class Ledger:
         for former in [id for id in self._pending if id != worker]:  # claimed under a lease that was lost since
             self._record_singly(former, self._pending[former])
         handed = self._pending.get(worker, [])
-        ask = None if self._stopping.is_set() else self._lookout.ask(self._room(), finishing=bool(handed))
-        if ask is not None and ask.worker != worker:  # it has a new id since a moment ago
-            ask = None
+        if self._app.limiting is not None:
+            self._turn_under_limits(worker, handed, self._app.limiting)
+            return
+        ask = self._ask(worker, finishing=bool(handed))
         if handed or ask is not None:
             ends = [self._ended(run, outcome) for run, outcome in handed]
             line.post(worker, ends, ask, self._app.now())
             self._pending.pop(worker, None)
             self._posted.append(Posted(handed, ends, ask, worker))
         self._ring_at(line)
+
+    def _ask(self, worker: str, finishing: bool) -> Ask | None:
+        """What to claim now, if anything."""
+        ask = None if self._stopping.is_set() else self._lookout.ask(self._room(), finishing)
+        return ask if ask is None or ask.worker == worker else None  # it may have a new id since a moment ago
+
+    def _turn_under_limits(self, worker: str, handed: list[Handed], limiting: Limiting) -> None:
+        """Write what ended, which gives back the places it took, and then claim; both wait for the store."""
+        finishing = bool(handed)
+        if handed and self._record_together(worker, handed):
+            self._lookout.look = True
+        if (ask := self._ask(worker, finishing)) is None:
+            return
+        ask = replace(ask, slots=self._crew.free)
+        found = self._store.admit(ask, limiting, self._app.now())
+        self._begin(found.claimed, worker, found.limited)
+        self._lookout.after_round(ask, found)
+
+    def _record_together(self, worker: str, handed: list[Handed]) -> bool:
+        """Write these outcomes, and say whether one of them gave back a place of a limit."""
+        ends = [self._ended(run, outcome) for run, outcome in handed]
+        try:
+            turn = self._store.finish(worker, ends, None, self._app.now())
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("outcomes could not be stored together and are stored one by one")
+            self._uncertain = True
+            self._record_singly(worker, handed)
+        else:
+            del self._pending[worker]
+            self._settle(Posted(handed, ends, None, worker), turn)
+        return any(end.limited for end in ends)
 
     def _hear(self, line: Line) -> bool:
         """Take in the answers that have come, and say whether the line can be used on."""
@@ -271,8 +313,11 @@ class Ledger:
         del self._pending[worker]
 
     def _ended(self, run: Run, outcome: Outcome) -> Ended:
-        job = run.job
-        return Ended(job.id, job.claim, outcome, run.took, keeps(outcome, self._app.settings.kept))
+        job, limiting = run.job, self._app.limiting
+        closes, closes_for = ((), 0) if limiting is None else limiting.closes(job, outcome)
+        return Ended(
+            job.id, job.claim, outcome, run.took, keeps(outcome, self._app.settings.kept), run.limited, closes, closes_for
+        )
 
     def _tell(self, handed: list[Handed], ends: list[Ended], counted: frozenset[str]) -> None:
         if len(counted) < len(ends) and self._resent:
@@ -291,9 +336,13 @@ class Ledger:
         found = self._store.get(list(claims))
         return frozenset(row.id for row in found if row.claim == claims[row.id] and row.state is not State.RUNNING)
 
-    def _begin(self, claimed: list[Claimed], worker: str) -> None:
+    def _begin(self, claimed: list[Claimed], worker: str, limited: frozenset[str] = frozenset()) -> None:
         tasks = self._app.tasks
         known = [Run(job, tasks[job.task], worker) for job in claimed if job.task in tasks]
+        if (limiting := self._app.limiting) is not None:
+            for run in known:
+                run.limited = run.job.id in limited
+                run.refusal = limiting.bad.pop(run.job.id, None)
         self._crew.add(known)
         if len(known) < len(claimed):
             for job in claimed:
@@ -386,6 +435,8 @@ class Ledger:
 
     def _ask_when_rung(self) -> Ask | None:
         """What a sleeper claims when it is rung. With a clock of the app's own a claim needs its moment."""
-        if self._posted or self._pending or self._uncertain or self._stopping.is_set() or self._app.clock is not None:
+        if self._posted or self._pending or self._uncertain or self._stopping.is_set():
+            return None
+        if self._app.clock is not None or self._app.limiting is not None:
             return None
         return self._lookout.ask_when_rung(self._room())

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rota.clock import SECOND, Micros
-from rota.model import Ask, Claimed
+from rota.model import Ask, Claimed, Round
 from rota.stores.base import Store
 from rota.worker.identity import Identity
 
@@ -34,6 +34,7 @@ class Lookout:
         queues: Sequence[str] | None,
         likely: Iterable[str],
         poll: float,
+        limits: bool = False,
     ) -> None:
         self._store = store
         self._identity = identity
@@ -43,12 +44,15 @@ class Lookout:
         """Always asked for: the queues it serves, or, where it serves all, those that its tasks declare."""
         self._queues = self._base
         self._poll = poll
+        self._limits = limits
         self._rung = False
         self._asleep_as: str | None = None
         self._full_claims = 0
         self._last: Mapping[str, Claimed] = {}
         self._front_at = 0.0
         self._look_at: list[float] = []
+        self._opens_at: float | None = None
+        """When time makes room under a limit."""
         self._promote_at = 0.0
         self._queues_at = 0.0
         self.look = True
@@ -70,9 +74,13 @@ class Lookout:
             self._rung = False
             self.look = True
             self._promote_at = min(self._promote_at, now + _SELDOM)
+        if self._opens_at is not None and now >= self._opens_at:
+            self._opens_at = None
+            self.look = True
         if self._look_at and now >= self._look_at[0]:
             self._look_at.pop(0)
-            self.look = self.look or self._anything_queued()
+            # What limits hold is not queued: only a claim tells whether there is room for it.
+            self.look = self.look or self._limits or self._anything_queued()
 
     def ask(self, room: int, finishing: bool) -> Ask | None:
         """What to claim, if anything. A sleeper is rung for new work, so it need not ask along with what it finishes."""
@@ -107,6 +115,14 @@ class Lookout:
         if fell_asleep or not self._look_at:
             self._look_at = [now + wait for wait in _RELOOKS if fell_asleep and wait < self._poll] + [now + self._poll]
 
+    def after_round(self, ask: Ask, found: Round) -> None:
+        """The same, of a claim under limits; and note when time makes room for what they hold."""
+        if found.more or len(found.claimed) >= min(ask.limit, ask.slots):
+            self._after_full()
+        else:
+            self.after(ask, found.claimed)
+        self._opens_at = None if found.next_in is None else time.monotonic() + found.next_in / SECOND
+
     def promote(self) -> None:
         """Queue scheduled jobs whose time came, and note when the next one is due."""
         now = time.monotonic()
@@ -121,7 +137,8 @@ class Lookout:
 
     def next_at(self) -> float:
         """When it will have something to do by itself."""
-        return min([self._promote_at, *self._look_at[:1]])
+        moments = [self._promote_at, *self._look_at[:1]]
+        return min(moments if self._opens_at is None else [*moments, self._opens_at])
 
     def _begin_behind(self) -> Mapping[str, Claimed]:
         """While there is a backlog, a claim may leave off where the last one did; now and then all is looked at."""

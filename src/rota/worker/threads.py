@@ -93,7 +93,7 @@ class Threads:
 
     def _outcome(self, run: Run, child: Child) -> Outcome:
         try:
-            if run.task.isolated:
+            if run.task.isolated and run.refusal is None:
                 return child.perform(run, self._crew.watch)
             self._crew.watch(run)
             return perform(run)

@@ -79,6 +79,9 @@ class Worker:
         self._crew = Crew(concurrency, self._bell, self._start)
         self._identity = Identity(name, self.queues, list(app.tasks), concurrency, check_lease(lease), __version__)
         self._poll = poll_seconds
+        if app.limiting is not None:
+            app.limiting.check_store(app.store)
+            self._poll = app.limiting.poll_within(poll_seconds)
         self._threads = Threads(self._crew, self._start)
         self._coroutines: Coroutines | None = None  # made at the first coroutine, so that others do not pay for asyncio
         self._making_loop = threading.Lock()
@@ -164,7 +167,8 @@ class Worker:
         if store is None:
             return
         likely = ["default", *(task.options.queue for task in self.app.tasks.values())]
-        lookout = Lookout(store, self._identity, self.app.now, self.queues, likely, self._poll)
+        limits = self.app.limiting is not None
+        lookout = Lookout(store, self._identity, self.app.now, self.queues, likely, self._poll, limits)
         ledger = Ledger(self.app, store, self._crew, self._bell, self._identity, lookout, self._poll)
         pulse = Pulse(self.app, store, self._crew, self._identity, ledger.ring)
         self._ledger = ledger
