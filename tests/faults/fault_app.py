@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import json
 import os
 import signal
 import time
@@ -14,7 +15,7 @@ from accounts import note, noted
 from rota import Rota, current_job
 
 LEDGER = os.environ["FAULT_LEDGER"]
-app = Rota(os.environ["FAULT_URL"])
+app = Rota(os.environ["FAULT_URL"], **json.loads(os.environ.get("FAULT_OPTIONS", "{}")))
 
 
 @app.task(name="quick", retry=0)
@@ -95,6 +96,16 @@ def hog_isolated(seconds: float) -> None:
 def limited(seconds: float) -> None:
     with noted(LEDGER):
         time.sleep(seconds)
+
+
+@app.task(name="short_until", retry=0, timeout=15.0)
+def short_until(path: str) -> None:
+    until(path)
+
+
+@app.task(name="long_until", retry=0, timeout=600.0)
+def long_until(path: str) -> None:
+    until(path)
 
 
 @app.task(name="cut", retry=0)

@@ -84,6 +84,11 @@ class Fleet:
         self._programs.append(started)
         return started
 
+    def command(self, *arguments: str) -> None:
+        """Run a command of `rota` on the programs' app, to its end; it must not fail."""
+        told = self.program("rota", *arguments, "--app", "fault_app:app")
+        assert told.wait() == 0, told.log
+
     def close(self) -> None:
         for program in self._programs:
             if program.alive:

@@ -16,6 +16,7 @@ from kit import PATIENCE, Fleet
 from accounts import account, lines, starts
 from rota import Rota
 from rota.model import State
+from rota.rules.health import Trouble
 from working import eventually
 
 pytestmark = pytest.mark.slow
@@ -119,3 +120,30 @@ def test_the_process_of_an_isolated_body_ends_with_its_worker(app: Rota, fleet: 
     worker.kill()
     child.wait(10)
     assert job.refresh().status is State.RUNNING
+
+
+@pytest.mark.timeout(60)
+def test_jobs_come_back_after_a_lease_however_long_they_may_take(app: Rota, fleet: Fleet, ledger: Path, tmp_path: Path) -> None:
+    """Until then the worker that holds them shows in the check."""
+    go = tmp_path / "go"
+    jobs = [app.named(task).enqueue(str(go)) for task in ("short_until", "long_until", "until")]
+    first = fleet.worker()
+    eventually(lambda: starts(ledger) == 3)
+    first.kill()
+    [problem] = eventually(app.check)
+    assert (problem.trouble, problem.jobs) == (Trouble.LEASE, 3)
+    fleet.worker()
+    eventually(lambda: starts(ledger) == 6)
+    go.touch()
+    assert [(job.wait(PATIENCE).status, job.attempt) for job in jobs] == [(State.SUCCEEDED, 2)] * 3
+    assert app.check() == []
+
+
+@pytest.mark.timeout(60)
+def test_a_batch_whose_sender_is_killed_half_way_is_not_there(app: Rota, fleet: Fleet, tmp_path: Path) -> None:
+    half = tmp_path / "half"
+    sender = fleet.program("fault_bulk", "40000", str(half))
+    eventually(half.exists)
+    sender.kill()
+    assert app.stats().counts == []
+    assert app.send("quick").refresh().status is State.QUEUED
