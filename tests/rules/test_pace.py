@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.rules.pace import AHEAD_SECONDS, MOST_AHEAD, Pace
+from rota.rules.pace import AHEAD_SECONDS, MOST_AHEAD, WEIGHT_AHEAD, Pace
 
 
 def settled(slots: int, rate: float) -> Pace:
@@ -62,3 +62,22 @@ def test_the_store_hears_of_outcomes_at_once_when_nothing_waits_for_a_slot(waiti
 def test_a_stretch_without_length_teaches_nothing() -> None:
     pace = settled(8, rate=100)
     assert pace.after(5, 0.0) == pace
+
+
+def test_a_worker_claims_few_heavy_jobs_ahead() -> None:
+    pace = settled(8, rate=50_000).weighed(8 * 1_000_000, jobs=8)
+    assert pace.room(0) <= 8 + WEIGHT_AHEAD / 1_000_000
+    assert pace.after(100, 1.0).room(0) <= 8 + WEIGHT_AHEAD / 1_000_000
+
+
+def test_heavy_jobs_are_noticed_at_once_and_forgotten_by_and_by() -> None:
+    pace = settled(8, rate=50_000).weighed(100, jobs=10).weighed(8_000_000, jobs=8)
+    assert pace.weight == 1_000_000
+    for _ in range(20):
+        pace = pace.weighed(100, jobs=10)
+    assert pace.room(0) == settled(8, rate=50_000).room(0)
+
+
+def test_jobs_of_usual_weight_make_no_difference() -> None:
+    pace = settled(8, rate=10_000)
+    assert pace.weighed(100 * 500, jobs=500).room(0) == pace.room(0)

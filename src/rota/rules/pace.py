@@ -11,6 +11,8 @@ from msgspec import Struct
 AHEAD_SECONDS = 0.02
 """A worker claims ahead as much as it ends in this time, so that is about how long a claimed job waits for a slot."""
 MOST_AHEAD = 1_000
+WEIGHT_AHEAD = 16 * 1024 * 1024
+"""Characters of arguments that a worker claims ahead at the most, about: heavy jobs must not fill its memory."""
 STALE_SECONDS = 1.0
 """When no waiting job has got a slot for this long, all that wait are handed back: those before them are slower than before."""
 
@@ -23,6 +25,8 @@ class Pace(Struct, frozen=True):
     """Jobs a second, an average in which the latest turn counts half."""
     target: int = 0
     """How many jobs to have in hand; never less than the slots."""
+    weight: float = 0.0
+    """Characters of a job's arguments, at once as much as in the latest claim, and less by and by."""
 
     def after(self, ended: int, seconds: float) -> Pace:
         """The pace after a busy stretch in which `ended` jobs ended. It at most quadruples the target: a guess stays small."""
@@ -30,11 +34,19 @@ class Pace(Struct, frozen=True):
             return self
         rate = (self.rate + ended / seconds) / 2
         ahead = min(int(rate * AHEAD_SECONDS), MOST_AHEAD)
-        return Pace(self.slots, rate, min(self.slots + ahead, max(self.target, self.slots) * 4))
+        return Pace(self.slots, rate, min(self.slots + ahead, max(self.target, self.slots) * 4), self.weight)
+
+    def weighed(self, weight: int, jobs: int) -> Pace:
+        """The pace after a claim of so many jobs, whose arguments have `weight` characters together."""
+        if not jobs:
+            return self
+        return Pace(self.slots, self.rate, self.target, max(self.weight + weight / jobs, weight / jobs * 2) / 2)
 
     def room(self, in_hand: int) -> int:
         """How many jobs to claim now: none until half of the target is used up or a slot is free, since small claims cost."""
         target = max(self.target, self.slots)
+        if self.weight > 0:
+            target = min(target, self.slots + int(WEIGHT_AHEAD / self.weight))
         if in_hand >= self.slots and in_hand > target // 2:
             return 0
         return target - in_hand

@@ -338,6 +338,7 @@ class Ledger:
 
     def _begin(self, claimed: list[Claimed], worker: str, limited: frozenset[str] = frozenset()) -> None:
         tasks = self._app.tasks
+        self._pace = self._pace.weighed(sum(len(job.args) for job in claimed), len(claimed))
         known = [Run(job, tasks[job.task], worker) for job in claimed if job.task in tasks]
         if (limiting := self._app.limiting) is not None:
             for run in known:
