@@ -1,4 +1,5 @@
-"""Run a worker, perhaps without some of the system's signals; or a row of them, each ended by a SIGTERM at another moment."""
+"""Run a worker, perhaps without some of the system's signals or with a clock that is wrong; or a row of them, each ended by a
+SIGTERM at another moment."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -45,10 +47,19 @@ class Signalling:
         return call
 
 
+def set_clock(ahead: float) -> None:
+    """Let all that asks this process's clock for the time of day find it so many seconds ahead."""
+    seconds, nanoseconds = time.time, time.time_ns
+    time.time = lambda: seconds() + ahead
+    time.time_ns = lambda: nanoseconds() + int(ahead * 1_000_000_000)
+
+
 def main() -> int:
     options = json.loads(sys.argv[1])
     for name in options.pop("without", []):
         delattr(signal, name)
+    if ahead := options.pop("ahead", 0):
+        set_clock(ahead)
     calls, after = options.pop("sigterm", (0, False))
     logging.basicConfig(level=options.pop("level", "INFO"), format="%(asctime)s %(levelname)s %(message)s")
     from fault_app import app

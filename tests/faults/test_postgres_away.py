@@ -107,6 +107,22 @@ def test_a_connection_lost_as_a_body_returns_does_not_lose_its_outcome(
     assert "its outcome is not recorded" not in worker.log
 
 
+def test_what_the_command_line_asks_for_after_a_restart_is_done(
+    app: Rota, fleet: Fleet, frail: PostgresServer, ledger: Path, tmp_path: Path
+) -> None:
+    jobs = [app.named(task).enqueue(str(tmp_path / "never")) for task in ("auntil", "until_isolated", "until")]
+    worker = fleet.worker(poll=30, lease=30, shutdown_timeout=0.1)
+    eventually(lambda: starts(ledger) == 3)
+    frail.restart()
+    assert app.named("quick").enqueue().wait(PATIENCE).status is State.SUCCEEDED
+    fleet.command("jobs", "cancel", jobs[0].id, jobs[1].id)
+    for job in jobs[:2]:
+        assert job.wait(PATIENCE).status is State.CANCELLED
+    worker.send(signal.SIGTERM)
+    assert worker.wait() == 0
+    assert jobs[2].refresh().status is State.QUEUED
+
+
 def test_an_outage_is_waited_out_quietly(app: Rota, fleet: Fleet, frail: PostgresServer, ledger: Path, tmp_path: Path) -> None:
     go = tmp_path / "go"
     busy_job = app.named("until").enqueue(str(go))

@@ -1,0 +1,56 @@
+"""Many workers on a server with few connections: each needs a few of its own, however many slots it has, and waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psycopg
+import pytest
+from kit import PATIENCE, Fleet
+
+from accounts import account, starts
+from rota import Rota
+from rota.model import State
+from servers import PostgresServer
+from working import eventually
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+
+WORKERS, SLOTS, EACH = 4, 20, 5
+
+
+@pytest.fixture
+def small() -> Iterator[PostgresServer]:
+    """A server with room for the workers, the test and an administrator."""
+    server = PostgresServer(max_connections=str(WORKERS * EACH + 4))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+
+
+def test_workers_that_start_at_once_on_a_full_server_wait_and_then_share_it(
+    small: PostgresServer, tmp_path: Path, ledger: Path
+) -> None:
+    go = tmp_path / "go"
+    with Rota(small.url(application_name="test")) as app, ExitStack() as others:
+        fleet = Fleet(tmp_path, small.url(), ledger)
+        others.callback(fleet.close)
+        jobs = app.named("until").enqueue_many([(str(go),)] * WORKERS * SLOTS)
+        with ExitStack() as crowd:
+            with pytest.raises(psycopg.OperationalError):
+                while True:
+                    crowd.enter_context(small.connect())
+            workers = [fleet.worker(concurrency=SLOTS, lease=30) for _ in range(WORKERS)]
+            eventually(lambda: all("the store is away" in worker.log for worker in workers))
+            assert all(worker.alive for worker in workers)
+        eventually(lambda: starts(ledger) == WORKERS * SLOTS, within=PATIENCE)
+        assert sum(" rota: " in said for said in small.backends().values()) <= WORKERS * EACH
+        go.touch()
+        eventually(lambda: app.stats().states[State.SUCCEEDED] == len(jobs), within=PATIENCE)
+        done = account(app, [job.id for job in jobs], ledger)
+        assert (done.starts, done.repeated) == (len(jobs), {})
+        assert "Traceback" not in fleet.logs()
