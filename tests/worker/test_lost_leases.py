@@ -1,0 +1,58 @@
+"""An attempt whose job another worker took over can end as it likes: it changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from accounts import account, note, noted, starts
+from rota import Rota
+from rota.clock import SECOND, machine_now
+from rota.model import State
+from working import eventually, working
+
+PATIENCE = 30.0
+LEASE = 60
+
+
+@pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.parametrize("kind", ["plain", "coroutine"])
+def test_the_slow_end_of_a_timed_out_attempt_leaves_the_one_that_took_over_alone(
+    store_url: str, ledger: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The time-out of the first attempt and the loss of its lease come together, and its retry policy takes its time."""
+    ending, end, go = threading.Event(), threading.Event(), threading.Event()
+
+    def slow_policy(attempt: int, error: BaseException) -> float:
+        ending.set()
+        end.wait(PATIENCE)
+        return 0
+
+    def plain() -> None:
+        with noted(ledger):
+            go.wait(PATIENCE)
+
+    async def coroutine() -> None:
+        note(ledger, "start")
+        await asyncio.sleep(PATIENCE)
+
+    with Rota(store_url) as first, Rota(store_url) as other:
+        first.task(name="slow", timeout=0.2, retry=slow_policy)(plain if kind == "plain" else coroutine)
+        other.task(name="slow")(plain)
+        with working(first, concurrency=1, lease=LEASE):
+            job = first.send("slow")
+            assert ending.wait(PATIENCE)
+            assert len(first.store.lost(10, machine_now() + 2 * LEASE * SECOND).lost) == 1
+            with working(other, concurrency=1, lease=LEASE) as heir:
+                eventually(lambda: starts(ledger) == 2)
+                end.set()
+                eventually(lambda: "its outcome is not recorded" in caplog.text)
+                row = job.refresh().row
+                assert (row.state, row.worker, row.claim, row.attempt) == (State.RUNNING, heir.id, 2, 2)
+                go.set()
+                assert job.wait(PATIENCE).status is State.SUCCEEDED
+        assert [attempt.outcome for attempt in job.attempts()] == ["lost"]
+        assert account(first, [job.id], ledger).starts == 2
