@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from app.conftest import Clock
+from app.words import joined
 from rota import ConfigError, JobNotFound, Move, Rota, State
+from rota.model import Ask, Ended, Failed, Failure
 from rota.operate import STEP, where
 
 DAY = 86_400
+MANY = 20_000
 
 
 def finish_one_each(app: Rota) -> None:
@@ -114,3 +117,22 @@ def test_a_purge_goes_on_until_all_is_gone(clocked: Rota, clock: Clock) -> None:
     clock.forward(1)
     assert clocked.purge(cancelled=0) == {State.CANCELLED: STEP * 10 + 1}
     assert clocked.jobs() == []
+
+
+@pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)
+def test_of_many_failures_none_is_dropped_before_its_time(store_url: str, clock: Clock) -> None:
+    """What is kept is limited by age, never by number."""
+    with Rota(store_url, clock=clock) as app:
+        jobs = app.named("unknown").using(max_attempts=1).enqueue_many(() for _ in range(MANY))
+        worker = joined(app)
+        broken = Failed(Failure("E", "m"))
+        while claims := app.store.claim(Ask(worker, ("default",), 2_000), app.now()):
+            ends = [Ended(claim.id, claim.claim, broken) for claim in claims]
+            assert len(app.store.finish(worker, ends, None, app.now()).counted) == len(claims)
+        clock.forward(36_000 * DAY)
+        app.purge()
+        assert app.stats().states[State.FAILED] == MANY
+        assert app.purge(failed=36_000 * DAY) == {State.FAILED: 0}
+        assert {len(jobs[number].attempts()) for number in (0, MANY - 1)} == {1}
+        clock.forward(1)
+        assert app.purge(failed=36_000 * DAY) == {State.FAILED: MANY}

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cli.conftest import Call, Shop
-from rota import JobNotFound, State
+from rota import JobNotFound, Rota, State
+from rota.clock import SECOND, machine_now
+from rota.ids import new_id
+from rota.model import Ask, WorkerRow
 
 NOWHERE = "0198c0de-0000-7000-8000-000000000000"
 
@@ -19,6 +22,28 @@ def test_jobs_are_changed_by_their_ids(shop: Shop, call: Call) -> None:
     call("jobs", "delete", second.id)
     with pytest.raises(JobNotFound):
         second.refresh()
+
+
+def test_a_retry_gives_a_job_that_lost_all_its_workers_its_attempts_again(url: str, call: Call) -> None:
+    with Rota(url) as app:
+        app.task(name="t", max_attempts=2)(lambda: None)
+        by_id, by_filter = app.send("t"), app.named("t").using(queue="other").enqueue()
+        for job in (by_id, by_filter, by_id, by_filter):
+            worker = WorkerRow(new_id(), "w", "here", 1, None, ["t"], 1, SECOND, "1")
+            long_ago = machine_now() - 3600 * SECOND
+            app.store.join(worker, long_ago)
+            assert len(app.store.claim(Ask(worker.id, (job.queue,), 1), long_ago)) == 1
+            assert len(app.store.lost(10).lost) == 1
+        for job in (by_id, by_filter):
+            assert (job.refresh().status, job.attempt) == (State.FAILED, 2)
+            assert (job.reason or "").startswith("worker lost")
+        call("jobs", "retry", by_id.id)
+        call("jobs", "retry", "--status", "failed", "--yes")
+        for job in (by_id, by_filter):
+            assert (job.refresh().status, job.attempt) == (State.QUEUED, 0)
+        app.drain()
+        for job in (by_id, by_filter):
+            assert (job.refresh().status, job.attempt) == (State.SUCCEEDED, 1)
 
 
 def test_json_tells_each_jobs_state_before_and_after(shop: Shop, call: Call) -> None:

@@ -60,6 +60,27 @@ def test_a_running_coroutine_is_cancelled_and_cleans_up(app: Rota) -> None:
     assert cleaned.is_set()
 
 
+def test_jobs_on_a_queue_that_the_caller_never_named_are_cancelled(store_url: str) -> None:
+    if store_url.startswith("memory:"):
+        return  # it is one app's own
+    begun = threading.Event()
+    with Rota(store_url) as app, Rota(store_url) as stranger:
+
+        @app.task(queue="Emails-2")
+        async def slow() -> None:
+            begun.set()
+            await asyncio.sleep(PATIENCE)
+
+        with working(app, queues=["Emails-2"], concurrency=1):
+            running = slow.enqueue()
+            assert begun.wait(PATIENCE)
+            waiting, later = slow.using(key="a:b c").enqueue(), slow.using(delay=3600).enqueue()
+            assert stranger.cancel(waiting.id) is stranger.cancel(later.id) is State.CANCELLED
+            assert stranger.cancel(running.id) is State.RUNNING
+            for job in (running, waiting, later):
+                assert job.wait(PATIENCE).status is State.CANCELLED
+
+
 def test_a_running_isolated_body_is_killed(isolated: Rota, ledger: Path) -> None:
     with working(isolated):
         job = isolated_bodies.endless.enqueue(str(ledger))

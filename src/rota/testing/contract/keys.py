@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from rota.clock import SECOND
-from rota.model import Inserted, Move, State
+from rota.model import Inserted, Move, Promoted, State
 from rota.stores.base import Store
 from rota.testing.contract.scene import (
     LEASE,
@@ -150,6 +150,19 @@ class Keys:
         assert put(store, new(key="k", key_waiting=True)) == [Inserted(second, existed=True)]
         store.promote(10, now=NOW + MINUTE)
         assert {claimed.id for claimed in claim(store, worker, now=NOW + MINUTE)} == {first.id, second}
+
+    def test_jobs_whose_waiting_keys_others_have_by_now_keep_nothing_from_being_promoted(self, store: Store) -> None:
+        worker = join(store)
+        for outcome in ("again", "snoozed"):
+            first = running(store, worker, queue=outcome, key=outcome, key_waiting=True)
+            queued(store, queue=outcome, key=outcome, key_waiting=True, delay=SECOND)
+            assert finish(store, worker, first, OUTCOMES[outcome])
+        others = [new(queue=f"q{number % 10}", key=f"k{number}", delay=SECOND) for number in range(100)]
+        put(store, *others)
+        assert store.promote(1000, now=NOW + SECOND) == Promoted(104, None)
+        claims = claim(store, worker, 1000, ["again", "snoozed", *(f"q{number}" for number in range(10))], now=NOW + SECOND)
+        assert len(claims) == 104
+        assert {job.id for job in others} < set(ids(claims))
 
     @pytest.mark.parametrize("leaves", [True, False], ids=["leaves", "is lost"])
     def test_a_waiting_key_stays_free_when_its_worker(self, store: Store, leaves: bool) -> None:
