@@ -87,6 +87,8 @@ class Ledger:
         self._doubt_at: float | None = None
         self._resent = False
         self._turned_at = time.monotonic()
+        self._errors = 0
+        """How many unforeseen errors came since a turn was answered."""
         self.failed = False
         """Whether it ended because it could not do its work."""
 
@@ -117,11 +119,9 @@ class Ledger:
             self._bell.close()
 
     def _work(self) -> None:
-        errors = 0
         while not self._done():
             try:
                 self._step()
-                errors = 0
             except StoreUnavailable as error:
                 self._lose_line()
                 if self._past_handback() and self._backoff.tries >= 3:
@@ -131,13 +131,13 @@ class Ledger:
                 self._hurry.clear()  # a stop cuts one wait short; the tries after it have their waits again
             except Exception:
                 self._lose_line()
-                errors += 1
+                self._errors += 1
                 log.exception("the ledger met an error and goes on")
-                if errors >= _FATAL_TRIES:
-                    log.critical("the ledger cannot go on after %d errors in a row", errors)
+                if self._errors >= _FATAL_TRIES:
+                    log.critical("the ledger cannot go on after %d errors in a row", self._errors)
                     self.failed = True
                     return
-                self._stopping.wait(min(0.05 * 2**errors, 2.0))
+                self._stopping.wait(min(0.05 * 2**self._errors, 2.0))
 
     def _done(self) -> bool:
         return self._stopping.is_set() and not self._posted and not self._pending and not self._crew.unwritten()
@@ -150,7 +150,7 @@ class Ledger:
             self._wind_down()
         elif self._crew.stalled() > STALE_SECONDS:
             self._hand_back(self._crew.unstarted(), "it waited for a slot too long")
-            self._pace = Pace(self._crew.slots)  # what it learnt is no longer so
+            self._pace = Pace(self._crew.slots, weight=self._pace.weight)  # what it learnt of its speed is no longer so
         if self._doubt_at is not None and time.monotonic() >= self._doubt_at:
             self._uncertain, self._doubt_at = True, None
         if self._uncertain and not self._posted:  # what a turn under way claims would be taken for lost
@@ -266,6 +266,8 @@ class Ledger:
             except StoreUnavailable:
                 raise
             except Exception:
+                if not any(posted.handed for posted in self._posted):
+                    raise  # it was the claim that failed
                 log.exception("outcomes could not be stored together and are stored one by one")
                 self._lose_line()
                 for worker, handed in list(self._pending.items()):
@@ -279,6 +281,7 @@ class Ledger:
 
     def _settle(self, posted: Posted, turn: Turn) -> None:
         """Begin what a turn claimed, tell of what it wrote, and learn from both."""
+        self._errors = 0
         self._begin(turn.claimed, posted.worker)
         self._tell(posted.handed, posted.ends, turn.counted)
         self._backoff.over()
