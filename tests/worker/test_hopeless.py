@@ -18,7 +18,7 @@ def test_a_worker_that_can_never_claim_ends_and_says_so(
     app: Rota, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The store answers, but refuses each claim. One that is away would be waited for."""
-    monkeypatch.setattr("rota.worker.ledger._FATAL_TRIES", 3)
+    monkeypatch.setattr("rota.worker.ledger.FATAL_TRIES", 3)
 
     @app.task
     def quick() -> None: ...
@@ -29,6 +29,27 @@ def test_a_worker_that_can_never_claim_ends_and_says_so(
     assert "cannot go on" in caplog.text
     assert app.workers() == []
     assert job.refresh().status is State.QUEUED
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_worker_that_can_never_beat_ends_and_hands_its_jobs_back(
+    app: Rota, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("rota.worker.pulse.FATAL_TRIES", 2)
+
+    @app.task
+    def quick() -> None: ...
+
+    quick.enqueue()
+    app.store.open()
+    with closing(sqlite3.connect(str(app.stats().facts["path"]), isolation_level=None)) as file:
+        file.execute(
+            "create trigger refuse before update on rota_workers when new.lease_until > old.lease_until"
+            " begin select raise(abort, 'no lease may be renewed'); end"
+        )
+    assert Worker(app, lease=0.6).run() == 1
+    assert "the lease cannot be kept" in caplog.text
+    assert app.workers() == []
 
 
 def refuse_claims(app: Rota) -> None:

@@ -9,6 +9,8 @@ import threading
 log = logging.getLogger("rota")
 _FIRST = 0.1
 _LONGEST = 5.0
+FATAL_TRIES = 20
+"""So many unforeseen errors in a row end the worker: it cannot do its work."""
 
 
 class Backoff:

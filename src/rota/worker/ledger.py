@@ -24,7 +24,7 @@ from rota.model import Ask, Claimed, Ended, Failed, Failure, Outcome, Released, 
 from rota.rules.decide import keeps, unknown
 from rota.rules.pace import STALE_SECONDS, Pace
 from rota.stores.base import Line, Store
-from rota.worker.backoff import Backoff
+from rota.worker.backoff import FATAL_TRIES, Backoff
 from rota.worker.crew import Crew
 from rota.worker.identity import Identity
 from rota.worker.lookout import Lookout
@@ -43,8 +43,6 @@ _DOUBT = 5.0
 """Seconds after a lost connection in which the server may still have done what was under way on it; it is asked again then."""
 _LEAST_OVERLAP = 100
 """So many jobs must have ended for a turn to be sent while another is under way; a smaller one costs more than it gains."""
-_FATAL_TRIES = 20
-"""So many unforeseen errors in a row end the worker: it cannot do its work."""
 
 Handed = tuple[Run, Outcome]
 
@@ -107,6 +105,11 @@ class Ledger:
         self._hurry.set()
         self._bell.ring()
 
+    def fail(self) -> None:
+        """The worker cannot do its work: hand everything back and end."""
+        self.failed = True
+        self.stop(0.0)
+
     # -- the thread -----------------------------------------------------------------------------
 
     def run(self) -> None:
@@ -133,7 +136,7 @@ class Ledger:
                 self._lose_line()
                 self._errors += 1
                 log.exception("the ledger met an error and goes on")
-                if self._errors >= _FATAL_TRIES:
+                if self._errors >= FATAL_TRIES:
                     log.critical("the ledger cannot go on after %d errors in a row", self._errors)
                     self.failed = True
                     return

@@ -19,7 +19,7 @@ from rota.errors import StoreUnavailable
 from rota.model import Pulse as Answer
 from rota.model import Report
 from rota.stores.base import Store
-from rota.worker.backoff import Backoff
+from rota.worker.backoff import FATAL_TRIES, Backoff
 from rota.worker.crew import Crew
 from rota.worker.identity import Identity
 
@@ -34,12 +34,15 @@ _REAP_STEP = 500
 class Pulse:
     """Owns the worker's identity: joins, beats, and joins anew when the lease was taken."""
 
-    def __init__(self, app: Rota, store: Store, crew: Crew, identity: Identity, rung: Callable[[], None]) -> None:
+    def __init__(
+        self, app: Rota, store: Store, crew: Crew, identity: Identity, rung: Callable[[], None], hopeless: Callable[[], None]
+    ) -> None:
         self._app = app
         self._store = store
         self._crew = crew
         self._identity = identity
         self._rung = rung
+        self._hopeless = hopeless
         self._interval = identity.row.lease / SECOND / 3
         self._stopping = threading.Event()
         self._backoff = Backoff(self._stopping, self._interval)  # a store that is back hears a beat before the lease ends
@@ -59,14 +62,20 @@ class Pulse:
 
     def _serve(self) -> None:
         self._beat_at = time.monotonic() + self._interval  # joining was the first
+        errors = 0
         while not self._stopping.is_set():
             try:
                 self._round()
                 self._backoff.over()
+                errors = 0
             except StoreUnavailable as error:
                 self._backoff.pause("the beat has no store", error)
             except Exception:
+                errors += 1
                 log.exception("the beat met an error and goes on")
+                if errors == FATAL_TRIES:
+                    log.critical("the lease cannot be kept after %d errors in a row: the worker ends", errors)
+                    self._hopeless()
                 self._backoff.pause("the beat failed", None)
 
     def _round(self) -> None:

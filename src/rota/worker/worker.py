@@ -170,7 +170,7 @@ class Worker:
         limits = self.app.limiting is not None
         lookout = Lookout(store, self._identity, self.app.now, self.queues, likely, self._poll, limits)
         ledger = Ledger(self.app, store, self._crew, self._bell, self._identity, lookout, self._poll)
-        pulse = Pulse(self.app, store, self._crew, self._identity, ledger.ring)
+        pulse = Pulse(self.app, store, self._crew, self._identity, ledger.ring, ledger.fail)
         self._ledger = ledger
         if self._handback_in is not None:  # the stop came before there was a ledger to tell
             ledger.stop(self._handback_in)
