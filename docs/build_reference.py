@@ -45,6 +45,8 @@ CONTENTS: dict[str, tuple[str, list[str]]] = {
     "Workers": ("rota.worker", ["Worker"]),
     "Events": ("rota", ["Event", "Kind"]),
     "Looking after jobs": ("rota.operate", ["where", "Stats", "Problem"]),
+    "Explanations": ("rota.rules.explain", ["Explanation"]),
+    "Rooms of limits": ("rota.rules.rooms", ["Room"]),
     "Kinds of problem": ("rota.rules.health", ["Trouble"]),
     "Records": ("rota.model", ["JobRow", "AttemptRow", "Failure", "WorkerRow", "Count", "Filter", "Changed"]),
     "Errors": (

@@ -31,7 +31,9 @@ from rota.task import NamedTask, Task, TaskDecorator, check_function, declaratio
 if TYPE_CHECKING:  # without limits nothing of them is loaded
     from rota.inline import Work
     from rota.limiting import Limiting
+    from rota.rules.explain import Explanation
     from rota.rules.limits import ConcurrencyOption, Declared, RateOption
+    from rota.rules.rooms import Room
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -322,6 +324,26 @@ class Rota:
     async def aworkers(self) -> list[WorkerRow]:
         return await self._desk.in_thread(self.workers)
 
+    def explain(self, id: str) -> Explanation:
+        """Why this job is not running, or where it runs, or how it ended; see `Job.explain`. Raises `JobNotFound`."""
+        return self.get(id).explain()
+
+    async def aexplain(self, id: str) -> Explanation:
+        return await self._desk.in_thread(lambda: self.explain(id))
+
+    def limits(self) -> list[Room]:
+        """Each room of each limit: what is declared and set, how many run in it, how many it holds, and whether it is full.
+
+        A limit with keys has a room for each key that a job was under lately. Those of other apps on the same store are among
+        them, without what their code says.
+        """
+        from rota.rooms import rooms
+
+        return rooms(self.store, self.limiting, self.now())
+
+    async def alimits(self) -> list[Room]:
+        return await self._desk.in_thread(self.limits)
+
     # -- changing -------------------------------------------------------------------------------
 
     def cancel(self, id: str) -> State:
@@ -361,6 +383,19 @@ class Rota:
 
     async def achange_all(self, move: Move, where: Where, tell: Callable[[int], object] = operate.untold) -> list[Changed]:
         return await self._desk.in_thread(lambda: self.change_all(move, where, tell))
+
+    def set_limit(self, name: str, size: int | str | None) -> None:
+        """Have a size outweigh what the code says of this limit, on all workers at once and until it is cleared with `None`.
+
+        It is how many at once, as a number or in text, or a rate such as `"10/m"`, as the limit itself is. Raises `ConfigError`
+        for another kind, and for a name that neither this app's code nor the store knows.
+        """
+        from rota.rooms import set_size
+
+        set_size(self.store, self.limiting, name, size, self.now())
+
+    async def aset_limit(self, name: str, size: int | str | None) -> None:
+        await self._desk.in_thread(lambda: self.set_limit(name, size))
 
     def purge(self, **keep: float | timedelta | None) -> dict[State, int]:
         """Delete finished jobs whose time in the history ended, and answer how many of each state.

@@ -31,8 +31,8 @@ class Run:
     """A job in a worker's hands: what it is, whether it should stop, and how far it says it is."""
 
     __slots__ = (
-        "cancel", "deadline", "ended", "interrupted", "job", "limited", "noticed", "progress", "refusal", "started", "stop", "task",
-        "worker",
+        "cancel", "deadline", "ended", "interrupted", "job", "limited", "noticed", "progress", "refusal", "started", "stop",
+        "task", "worker",
     )  # fmt: skip
 
     def __init__(self, job: Claimed, task: Task[..., Any, Any], worker: str = "") -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -13,13 +13,17 @@ from rota import operate
 from rota.clock import Micros, machine_now
 from rota.door import Door
 from rota.errors import ArgumentsError, ConfigError, NotSupported, ResultError
-from rota.handle import Job
+from rota.handle import Job, not_found
 from rota.ids import is_id
 from rota.model import AttemptRow, Changed, JobRow, Move, NewJob
 from rota.options import Options
 from rota.settings import Settings
 from rota.stores.base import Store
 from rota.task import Task
+
+if TYPE_CHECKING:  # loaded by those who ask for it
+    from rota.limiting import Limiting
+    from rota.rules.explain import Explanation
 
 T = TypeVar("T")
 _DEFAULTS_AGE = 60.0
@@ -39,6 +43,8 @@ class Owner(Protocol):
     def max_payload(self) -> int: ...
     @property
     def eager(self) -> bool: ...
+    @property
+    def limiting(self) -> Limiting | None: ...
     def now(self) -> Micros | None: ...
 
 
@@ -109,6 +115,14 @@ class StoreDesk:
             return msgspec.json.decode(text) if known is None else known.signature.decode_result(text)
         except (ArgumentsError, msgspec.DecodeError) as error:
             raise ResultError(f"the result of {task} cannot be read: {error}") from error
+
+    def explain(self, id: str) -> Explanation:
+        from rota.explaining import explanation
+
+        rows = self.rows([id])
+        if not rows:
+            raise not_found(id)
+        return explanation(self._app.store, self._app.limiting, rows[0], self._app.now())
 
     # -- inside ---------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from rota.events import Event, ended, tell
 from rota.handle import Job
 from rota.inline import perform_inline
 from rota.model import Again, AttemptRow, Changed, Claimed, Ended, Failed, JobRow, Move, NewJob, Outcome, State, Succeeded
+from rota.rules.explain import Explanation, explain
 from rota.task import Task
 
 T = TypeVar("T")
@@ -43,6 +44,9 @@ class Kept:
 
     def read_result(self, task: str, text: str) -> Any:
         return self._app.read_result(task, text)
+
+    def explain(self, id: str) -> Explanation:
+        return explain(self._row, self._row.finished_at or self._row.due)
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         return await self._app.in_thread(call)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -14,6 +14,9 @@ from rota.codec.wire import brief
 from rota.errors import JobFailed, JobNotFound, MoveRefused, ResultNotKept, WaitTimeout
 from rota.ids import is_id
 from rota.model import AttemptRow, Changed, JobRow, Move, Progress, State
+
+if TYPE_CHECKING:  # few look, and most of them do so from a process of their own
+    from rota.rules.explain import Explanation
 
 R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
@@ -26,6 +29,7 @@ class Host(Protocol):
     def attempts_of(self, id: str) -> list[AttemptRow]: ...
     def change(self, move: Move, ids: Sequence[str]) -> list[Changed]: ...
     def read_result(self, task: str, text: str) -> Any: ...
+    def explain(self, id: str) -> Explanation: ...
     async def in_thread(self, call: Callable[[], T]) -> T: ...
 
 
@@ -175,6 +179,17 @@ class Job(Generic[R_co]):
 
     async def aattempts(self) -> list[AttemptRow]:
         return await self._host.in_thread(self.attempts)
+
+    def explain(self) -> Explanation:
+        """Why it is not running, or where it runs, or how it ended: `print` it, or look at its fields.
+
+        Says when it is due, which limit holds it and which jobs fill that, that no live worker serves its queue or knows its
+        task, and how many queued jobs come before it. Raises `JobNotFound`.
+        """
+        return self._host.explain(self.id)
+
+    async def aexplain(self) -> Explanation:
+        return await self._host.in_thread(self.explain)
 
     # -- changing -------------------------------------------------------------------------------
 

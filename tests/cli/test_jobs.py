@@ -6,7 +6,7 @@ from cli.conftest import Call, Shop
 
 JOB = {
     "id", "task", "queue", "status", "priority", "key", "attempt", "max_attempts", "args", "kwargs", "created_at", "run_at",
-    "started_at", "finished_at", "took", "reason", "result", "progress", "worker", "cancelling",
+    "started_at", "finished_at", "took", "reason", "result", "progress", "worker", "cancelling", "held_by",
 }  # fmt: skip
 
 
@@ -85,6 +85,20 @@ def test_show_as_json_has_the_attempts_with_their_errors(shop: Shop, call: Call)
     assert attempt["outcome"] == "failed"
     assert attempt["error"]["message"] == "order 1 was refunded"
     assert set(attempt["error"]) == {"type", "message", "trace"}
+
+
+def test_explain_says_why_a_job_is_not_running(shop: Shop, call: Call) -> None:
+    told = call("jobs", "explain", shop.later.id)
+    assert told.startswith("shop.greet  scheduled\n  It is due at ")
+    assert "No worker is alive" in told
+    assert "order 1 was refunded" in call("jobs", "explain", shop.refused[0].id[-8:])
+
+
+def test_explain_as_json_has_the_documented_fields(shop: Shop, call: Call) -> None:
+    told = call.json("jobs", "explain", shop.waiting.id)
+    assert set(told) == {"id", "task", "queue", "status", "run_at", "sentences", "limit", "holders", "ahead"}
+    assert (told["status"], told["ahead"], told["limit"], told["holders"]) == ("queued", 0, None, [])
+    assert told["sentences"][-1] == "No worker is alive: start one with rota worker."
 
 
 def test_the_end_of_an_id_is_enough(shop: Shop, call: Call) -> None:

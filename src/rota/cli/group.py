@@ -19,6 +19,7 @@ _MODULES = {
     "worker": "rota.cli.worker:worker",
     "jobs": "rota.cli.jobs:jobs",
     "send": "rota.cli.send:send",
+    "limits": "rota.cli.limits:limits",
     "stats": "rota.cli.stats:stats",
     "check": "rota.cli.check:check",
     "purge": "rota.cli.purge:purge",

@@ -7,6 +7,7 @@ import click
 from rota.app import Rota
 from rota.cli import changes
 from rota.cli.durations import brief
+from rota.cli.explain import explain
 from rota.cli.filters import filters, given, whole_id
 from rota.cli.place import reach_existing, reaches_app
 from rota.cli.records import arguments, attempt_record, job_record, moment, value, write_json
@@ -34,7 +35,9 @@ _LONG = 4_000
 
 
 @click.group(
-    invoke_without_command=True, short_help="List, show, retry, cancel and delete jobs.", subcommand_metavar="[COMMAND]"
+    invoke_without_command=True,
+    short_help="List, show, explain, retry, cancel and delete jobs.",
+    subcommand_metavar="[COMMAND]",
 )
 @filters
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many jobs.")
@@ -93,11 +96,18 @@ def _list(app: Rota, rows: list[JobRow]) -> None:
                 row.queue,
                 f"{row.attempt}/{row.max_attempts}",
                 when(row, now),
-                row.reason or shown(row.args, 200),
+                _what(row),
             )
             for row in rows
         ],
     )
+
+
+def _what(row: JobRow) -> str:
+    """Why it waits, or what its last attempt came to, or else what it was called with."""
+    if row.held_by is not None and row.state is State.HELD:
+        return f"by {' '.join(part for part in row.held_by if part)}"
+    return row.reason or shown(row.args, 200)
 
 
 @jobs.command("show", short_help="Everything about one job.")
@@ -134,6 +144,8 @@ def _facts(row: JobRow, now: int) -> None:
     _fact("queue", f"{row.queue}, priority {row.priority}")
     if row.key is not None:
         _fact("key", row.key)
+    if row.held_by is not None:
+        _fact("held by", f"{row.held_by[0]}{f', key {row.held_by[1]}' if row.held_by[1] else ''}")
     _fact("attempts", f"{row.attempt} of {row.max_attempts}")
     moments = {"enqueued": row.created_at, "due": row.due, "started": row.claimed_at, "finished": row.finished_at}
     for name, at in moments.items():
@@ -192,4 +204,5 @@ def _attempt(row: AttemptRow) -> None:
         say(f"  {line}")
 
 
+jobs.add_command(explain)
 changes.add_to(jobs)

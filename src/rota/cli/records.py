@@ -11,7 +11,9 @@ import click
 from rota.clock import SECOND, Micros, at
 from rota.model import AttemptRow, Changed, JobRow, WorkerRow
 from rota.operate import Stats
+from rota.rules.explain import Explanation
 from rota.rules.health import Problem
+from rota.rules.rooms import Room
 
 Record = dict[str, Any]
 
@@ -48,6 +50,7 @@ def job_record(row: JobRow) -> Record:
         "progress": value(row.progress),
         "worker": row.worker,
         "cancelling": row.cancelling,
+        "held_by": None if row.held_by is None else {"limit": row.held_by[0], "key": _key(row.held_by[1])},
     }
 
 
@@ -60,6 +63,38 @@ def attempt_record(row: AttemptRow) -> Record:
         "took": span(row.took),
         "worker": row.worker,
         "error": None if failure is None else {"type": failure.type, "message": failure.message, "trace": failure.trace},
+    }
+
+
+def room_record(room: Room) -> Record:
+    """`key` is the key itself; null where the limit has none, or no job is under it."""
+    return {
+        "name": room.name,
+        "key": _key(room.key),
+        "tasks": room.tasks,
+        "size": room.size,
+        "declared": room.declared,
+        "set": room.set,
+        "running": room.running,
+        "held": room.held,
+        "full": room.full,
+        "opens_at": moment(room.opens_at),
+        "started_at": moment(room.started_at),
+        "closed_until": moment(room.closed_until),
+    }
+
+
+def explanation_record(found: Explanation) -> Record:
+    return {
+        "id": found.id,
+        "task": found.task,
+        "queue": found.queue,
+        "status": found.status.value,
+        "run_at": moment(found.due),
+        "sentences": found.sentences,
+        "limit": None if found.room is None else room_record(found.room),
+        "holders": found.holders,
+        "ahead": found.ahead,
     }
 
 
@@ -112,6 +147,10 @@ def problems_record(problems: Sequence[Problem]) -> Record:
         "ok": not problems,
         "problems": [{"kind": each.trouble.value, "text": each.text, "jobs": each.jobs} for each in problems],
     }
+
+
+def _key(text: str) -> Any:
+    return value(text) if text else None
 
 
 # -- values -------------------------------------------------------------------------------------

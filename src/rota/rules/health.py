@@ -118,9 +118,11 @@ def _overdue(waiting: Sequence[Count], max_wait: Micros, now: Micros) -> list[Pr
     for count in waiting:
         waited = now - count.oldest
         if waited > max_wait:
+            held = count.state is State.HELD
             text = (
-                f"{count.task} on queue {count.queue!r} has waited for {waited / SECOND:.0f} s, "
-                f"longer than {max_wait / SECOND:g} s: add workers or look at what they do"
+                f"{count.task} on queue {count.queue!r} has {'been held' if held else 'waited'} for {waited / SECOND:.0f} s, "
+                f"longer than {max_wait / SECOND:g} s: "
+                f"{'its limit lets no more through, see rota limits' if held else 'add workers or look at what they do'}"
             )
             found.append(Problem(Trouble.WAITING, text, count.jobs))
     return found
