@@ -54,12 +54,14 @@ class Pool:
     @contextmanager
     def session(self, queries: Queries, plans: Plans = "anew") -> Iterator[Session]:
         """A connection for one operation. The driver's errors leave as Rota's."""
-        with self.errors():
+        try:
             wire, lent_in = self.lend(plans)
             try:
                 yield Session(wire, queries)
             finally:
                 self.give_back(wire, lent_in, plans)
+        except psycopg.Error as error:
+            raise meaning(error, self.place) from error
 
     def connect(self, plans: Plans = "anew") -> Wire:
         """A new connection that is the caller's own."""
