@@ -28,6 +28,7 @@ from rota.model import (
     State,
     WorkerRow,
 )
+from rota.operate import free_held
 from rota.rules.decide import Raised, decide, keeps, no_performer
 from rota.rules.retry import Polynomial
 from rota.stores.base import Store
@@ -97,6 +98,8 @@ def _joined(work: Work) -> Iterator[str]:
     worker = _worker(work.queues, work.tasks)
     work.store.join(worker, work.moments.present())
     try:
+        if work.limiting is None:
+            free_held(work.store, worker.id, work.moments.due())
         yield worker.id
     finally:
         work.store.leave(worker.id, work.moments.due())

@@ -10,7 +10,7 @@ from rota.clock import Micros
 from rota.codec.wire import brief
 from rota.errors import ConfigError
 from rota.ids import is_id
-from rota.model import Changed, Count, Filter, JobRow, Move, State, WorkerRow
+from rota.model import Ask, Changed, Count, Filter, JobRow, Move, State, WorkerRow
 from rota.options import LARGEST, check_name
 from rota.rules.health import Problem, due, late, problems
 from rota.stores.base import Store
@@ -117,6 +117,20 @@ def change_all(
         seen += len(rows)
         tell(seen)
     return changed
+
+
+def free_held(store: Store, worker: str, now: Micros | None) -> None:
+    """Queue again what limits hold that are no more, for a worker of an app that has none, after its code dropped the last one.
+
+    Only jobs of tasks that the worker knows. Where limits hold nothing, this is one read and loads nothing of them.
+    """
+    if not callable(getattr(store, "rooms", None)) or not any(row.held for row in store.rooms()):
+        return
+    from rota.limiting import Limiting
+
+    rounds = 0
+    while store.admit(Ask(worker, (), 0), Limiting(), now).more and rounds < STEP:
+        rounds += 1
 
 
 def purge(store: Store, ages: Mapping[State, Micros], now: Micros | None) -> dict[State, int]:
