@@ -13,7 +13,7 @@ from rota.stores import queries
 
 FOLDER = Path(str(files(rota.stores)))
 
-ONLY_SQLITE = {"heavy", "peek"}
+ONLY_SQLITE = {"heavy", "idle_rooms", "peek"}
 ONLY_POSTGRES = {
     "claim_behind",
     "clock",

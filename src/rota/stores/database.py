@@ -21,6 +21,9 @@ Run = Callable[[str, Params], list[Row]]
 
 Call = tuple[str, Params]
 
+Send = Callable[[Sequence[Call]], list[list[Row]]]
+"""Runs several queries in one round trip, inside the transaction that it was given for."""
+
 
 class Link(Protocol):
     """What a worker's line needs of a database: see `rota.stores.base.Line`. Owned by one thread."""
@@ -73,6 +76,10 @@ class Database(Protocol):
 
     def work(self, do: Callable[[Run], T]) -> T:
         """Run `do` in a transaction. It may be run anew when the database asks for that, so it changes nothing else."""
+        ...
+
+    def decide(self, do: Callable[[Send], T]) -> T:
+        """The same, for what runs often: along indexes alone. A power cut may undo it, never half of it."""
         ...
 
     def insert(self, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]: ...

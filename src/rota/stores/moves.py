@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rota.clock import Micros
 from rota.model import FINAL, MOVES, Changed, Lost, Move, State
 from rota.stores.database import Params, Row, Run
+from rota.stores.rows import as_json
 
 _ALL = 2**31 - 1
 
@@ -26,10 +27,12 @@ def reap(run: Run, limit: int, now: Micros | None) -> list[Lost]:
             ids = [job.id for job in lost if job.state is state and job.worker == worker]
             if ids:
                 _lose(run, state, ids, f"worker lost: the lease of {name} ({worker}) ran out", now)
+    _give_back(run, [job.id for job in lost], now)
     if any(job.state is State.QUEUED for job in lost):
         run("ring", {})
     if len(claimed) < limit:
         run("forget_all", {"workers": list(names)})
+        run("look_again", {"now": now})
     return lost
 
 
@@ -37,6 +40,7 @@ def leave(run: Run, worker: str, now: Micros | None) -> None:
     """Forget a worker first, so that it can claim no more, then hand back what it holds."""
     run("forget", {"worker": worker})
     _hand_back(run, run("claimed_by", {"workers": [worker], "limit": _ALL}), "its worker left before it was done", now)
+    run("look_again", {"now": now})  # it may have been the last to know another size of some limit
 
 
 def reconcile(run: Run, worker: str, in_hand: Sequence[str], now: Micros | None) -> int:
@@ -58,6 +62,7 @@ def change(run: Run, move: Move, ids: Sequence[str], now: Micros | None) -> dict
     match move:
         case Move.CANCEL:
             if waiting:
+                _look_again(run, waiting, now)
                 run("conclude", {"ids": waiting, "state": "cancelled", "reason": "cancelled", "now": now})
                 after |= dict.fromkeys(waiting, State.CANCELLED)
             if running:
@@ -73,6 +78,7 @@ def change(run: Run, move: Move, ids: Sequence[str], now: Micros | None) -> dict
             after |= dict.fromkeys(moved, State.QUEUED)
         case Move.DELETE:
             if waiting:
+                _look_again(run, waiting, now)
                 run("delete_waiting", {"ids": waiting})
             if finished:
                 run("delete_finished", {"ids": finished})
@@ -84,6 +90,11 @@ def change(run: Run, move: Move, ids: Sequence[str], now: Micros | None) -> dict
     return {job: Changed(job, before.get(job), after.get(job)) for job in ids}
 
 
+def look_at_limit(run: Run, name: str, now: Micros | None) -> None:
+    """Have claims look at all rooms of a limit that hold jobs."""
+    _look_at_rooms(run, run("rooms_named", {"name": name}), now)
+
+
 def _hand_back(run: Run, claimed: Sequence[Row], reason: str, now: Micros | None) -> None:
     """Queue these jobs again without using an attempt, save those that someone asked to cancel."""
     cancelled = [row[0] for row in claimed if row[-1]]
@@ -93,6 +104,27 @@ def _hand_back(run: Run, claimed: Sequence[Row], reason: str, now: Micros | None
     if back:
         run("note", {"ids": back, "outcome": "released", "type": None, "message": reason, "now": now})
         run("requeue", {"ids": back, "excuse": 1, "reason": reason})
+        run("ring", {})
+    _give_back(run, [row[0] for row in claimed], now)
+
+
+def _give_back(run: Run, ids: list[str], now: Micros | None) -> None:
+    """Give back the places of limits that these jobs had, which do not run any more."""
+    if ids:
+        run("lock_rooms", {"ids": ids, "rooms": "[]"})
+        run("give_back", {"ids": ids, "now": now})
+
+
+def _look_again(run: Run, ids: list[str], now: Micros | None) -> None:
+    """Have claims look at the rooms that count on these queued jobs, which they held before."""
+    _look_at_rooms(run, run("marks", {"ids": ids}), now)
+
+
+def _look_at_rooms(run: Run, found: Sequence[Row], now: Micros | None) -> None:
+    rooms = sorted((name, key) for name, key in found)
+    if rooms:
+        run("lock_rooms", {"ids": [], "rooms": as_json(rooms)})
+        run("look_at_rooms", {"rooms": as_json(rooms), "now": now})
         run("ring", {})
 
 

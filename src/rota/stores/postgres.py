@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import chain
 from typing import TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
@@ -17,7 +18,7 @@ from rota.errors import ConfigError, StoreUnavailable
 from rota.model import Inserted, NewJob, Vitals
 from rota.stores import rows, versions
 from rota.stores.adding import add, chunked, settle
-from rota.stores.database import Call, Link, Params, Row, Run
+from rota.stores.database import Call, Link, Params, Row, Run, Send
 from rota.stores.postgres_copy import Ahead, copy
 from rota.stores.postgres_driver import Session
 from rota.stores.postgres_line import PostgresLine
@@ -124,7 +125,17 @@ class PostgresDatabase:
 
         return self._again(transaction)
 
+    def decide(self, do: Callable[[Send], T]) -> T:
+        def transaction(session: Session) -> T:
+            with session.transaction():
+                # What is not durable says so itself, before its first query and again before the others, which does no harm.
+                return do(partial(session.send, durable=False))
+
+        return self._again(transaction, plans="kept")
+
     def insert(self, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]:
+        if isinstance(jobs, list) and len(jobs) == 1:
+            return self._insert_one(jobs[0], now)
         chunks = chunked(jobs, _FIRST)
         first = next(chunks, [])
         more = chain.from_iterable(chunks)

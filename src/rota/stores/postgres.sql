@@ -308,3 +308,266 @@ from pg_stat_activity
 where backend_xmin is not null and xact_start < now() - interval '5 minutes' and backend_type = 'client backend'
 order by xact_start
 limit 1
+
+-- name: me
+-- Whether a worker is known. Its row is locked, so that whoever takes it for dead either waits or is waited for.
+select 1 from rota_workers where id = :worker for key share
+
+-- name: rooms_due
+-- Whether there are rooms to look at whose limits, or whose held jobs' tasks, this worker knows.
+select 1
+from rota_rooms as r
+where look_at <= :now
+  and (
+      name in :names
+      or (
+          select true
+          from rota_jobs
+          where state = 'held' and held_limit = r.name and held_key = r.key
+            and task = any(array(
+                select jsonb_array_elements_text(tasks::jsonb) from rota_workers where id = :worker
+            ))
+          limit 1
+      )
+  )
+limit 1
+
+-- name: due_rooms
+-- The rooms to look at whose limits, or whose held jobs' tasks, this worker knows; those that somebody has locked are left out.
+select name, key
+from rota_rooms as r
+where look_at <= :now
+  and (
+      name in :names
+      or (
+          select true
+          from rota_jobs
+          where state = 'held' and held_limit = r.name and held_key = r.key
+            and task = any(array(
+                select jsonb_array_elements_text(tasks::jsonb) from rota_workers where id = :worker
+            ))
+          limit 1
+      )
+  )
+order by look_at
+limit :limit
+for update skip locked
+
+-- name: candidates
+-- The first queued jobs of these queues, as they are once they are claimed, and which limit held each last. They are locked.
+select id, task, queue, args, claim + 1, excused, max_attempts, priority, due, case when key_waiting then null else key end, looks,
+       held_limit, held_key
+from rota_jobs
+where id = any(array(
+    select first.id
+    from unnest(:queues) as q (name)
+    cross join lateral (
+        select id, priority, due
+        from rota_jobs
+        where queue = q.name and state = 'queued' and worker is null
+        order by priority desc, due, id
+        limit :limit
+        for update skip locked
+    ) as first
+    order by first.priority desc, first.due, first.id
+    limit :limit
+))
+
+-- name: lock_rooms
+-- Lock these rooms, and those in which these jobs have places, in one order for all; missing ones are made: [name, key].
+-- A row that conflicts is locked although it is not updated.
+insert into rota_rooms (name, key)
+select name, key
+from (
+    select name, key from rota_slots where job in :ids
+    union
+    select room ->> 0, room ->> 1 from jsonb_array_elements(:rooms) as room
+) as wanted
+order by name, key
+on conflict (name, key) do update set name = excluded.name where false
+
+-- name: measure
+-- What is known of these rooms: [name, key]. Places that do not count are left over.
+select o.room ->> 0, o.room ->> 1, r.started_at, r.closed_until, r.opens_at, r.look_at,
+       (select count((select 1 from rota_jobs where id = s.job and claim = s.claim and worker is not null))
+        from rota_slots as s
+        where s.name = o.room ->> 0 and s.key = o.room ->> 1),
+       (select count(*) from rota_slots as s where s.name = o.room ->> 0 and s.key = o.room ->> 1),
+       :now
+from jsonb_array_elements(:rooms) as o (room)
+cross join lateral (
+    select started_at, closed_until, opens_at, look_at from rota_rooms where name = o.room ->> 0 and key = o.room ->> 1 offset 0
+) as r
+
+-- name: drop_leftovers
+-- Delete the places in these rooms that do not count: [name, key].
+delete from rota_slots
+where ctid = any(array(
+    select s.ctid
+    from jsonb_array_elements(:rooms) as room
+    cross join lateral (select ctid, job, claim from rota_slots where name = room ->> 0 and key = room ->> 1 offset 0) as s
+    where (select true from rota_jobs where id = s.job and claim = s.claim and worker is not null) is null
+))
+
+-- name: occupy
+-- Note the places that jobs take: [job, claim, name, key].
+insert into rota_slots (job, claim, name, key)
+select (place ->> 0)::uuid, (place ->> 1)::integer, place ->> 2, place ->> 3
+from jsonb_array_elements(:places) as place
+on conflict (job, name, key) do update set claim = excluded.claim
+
+-- name: hold
+-- Have limits hold these queued jobs: [name, key] by id.
+update rota_jobs
+set state = 'held', held_limit = (:held -> (id::text)) ->> 0, held_key = (:held -> (id::text)) ->> 1
+where id in :ids
+
+-- name: note_rooms
+-- Note what became of rooms: [name, key, started_at, keep_until, opens_at, look_at]. One that holds nobody is not looked at.
+insert into rota_rooms (name, key, started_at, keep_until, opens_at, look_at)
+select room ->> 0, room ->> 1, (room ->> 2)::bigint, (room ->> 3)::bigint, (room ->> 4)::bigint,
+       case when (
+           select true from rota_jobs where state = 'held' and held_limit = room ->> 0 and held_key = room ->> 1 limit 1
+       ) then (room ->> 5)::bigint end
+from jsonb_array_elements(:rooms) as room
+on conflict (name, key) do update
+set started_at = coalesce(excluded.started_at, rota_rooms.started_at),
+    keep_until = coalesce(excluded.keep_until, rota_rooms.keep_until),
+    opens_at = excluded.opens_at,
+    look_at = excluded.look_at
+
+-- name: free
+-- Queue the first so many jobs of each queue that these rooms hold: [name, key]. Answers the queue of each.
+with recursive hop (name, key, queue) as (
+    select room ->> 0, room ->> 1,
+           (select queue
+            from rota_jobs
+            where state = 'held' and held_limit = room ->> 0 and held_key = room ->> 1
+            order by queue
+            limit 1)
+    from jsonb_array_elements(:rooms) as room
+    union all
+    select name, key,
+           (select queue
+            from rota_jobs
+            where state = 'held' and held_limit = hop.name and held_key = hop.key and queue > hop.queue
+            order by queue
+            limit 1)
+    from hop
+    where queue is not null
+)
+update rota_jobs
+set state = 'queued'
+where id = any(array(
+    select first.id
+    from hop
+    cross join lateral (
+        select id
+        from rota_jobs
+        where state = 'held' and held_limit = hop.name and held_key = hop.key and queue = hop.queue
+        order by priority desc, due, id
+        limit :many
+        for update skip locked
+    ) as first
+))
+returning queue
+
+-- name: free_ours
+-- The same, of the tasks alone that this worker knows.
+with recursive hop (name, key, queue) as (
+    select room ->> 0, room ->> 1,
+           (select queue
+            from rota_jobs
+            where state = 'held' and held_limit = room ->> 0 and held_key = room ->> 1
+            order by queue
+            limit 1)
+    from jsonb_array_elements(:rooms) as room
+    union all
+    select name, key,
+           (select queue
+            from rota_jobs
+            where state = 'held' and held_limit = hop.name and held_key = hop.key and queue > hop.queue
+            order by queue
+            limit 1)
+    from hop
+    where queue is not null
+)
+update rota_jobs
+set state = 'queued'
+where id = any(array(
+    select first.id
+    from hop
+    cross join lateral (
+        select id
+        from rota_jobs
+        where state = 'held' and held_limit = hop.name and held_key = hop.key and queue = hop.queue
+          and task = any(array(select jsonb_array_elements_text(tasks::jsonb) from rota_workers where id = :worker))
+        order by priority desc, due, id
+        limit :many
+        for update skip locked
+    ) as first
+))
+returning queue
+
+-- name: give_back
+-- Give back the places of those of these jobs that do not run any more, have a claim look at the rooms, and ring sleepers.
+with gone as (
+    delete from rota_slots
+    where job in :ids
+      and (select true from rota_jobs where id = rota_slots.job and claim = rota_slots.claim and worker is not null) is null
+    returning name, key
+), opened as (
+    update rota_rooms
+    set look_at = :now
+    where ctid = any(array(
+        select r.ctid
+        from (select distinct name, key from gone) as g
+        cross join lateral (
+            select ctid from rota_rooms where name = g.name and key = g.key and look_at > :now offset 0
+        ) as r
+    ))
+    returning 1
+)
+select pg_notify(:channel, '') where exists (select 1 from opened) and exists (select 1 from rota_workers where asleep)
+
+-- name: close_rooms
+-- Let none into these rooms for so long: [name, key, span].
+insert into rota_rooms (name, key, closed_until)
+select closing ->> 0, closing ->> 1, :now + max((closing ->> 2)::bigint)
+from jsonb_array_elements(:closes) as closing
+group by 1, 2
+order by 1, 2
+on conflict (name, key) do update set closed_until = greatest(rota_rooms.closed_until, excluded.closed_until)
+
+-- name: look_again
+-- Have a claim look at all rooms that hold jobs.
+with holding as materialized (
+    select name, key from rota_rooms where look_at > :now order by name, key for update
+)
+update rota_rooms as r set look_at = :now from holding where r.name = holding.name and r.key = holding.key
+
+-- name: look_at_rooms
+-- Have a claim look at these rooms, where they hold jobs: [name, key].
+update rota_rooms
+set look_at = :now
+where ctid = any(array(
+    select r.ctid
+    from jsonb_array_elements(:rooms) as room
+    cross join lateral (
+        select ctid from rota_rooms where name = room ->> 0 and key = room ->> 1 and look_at > :now offset 0
+    ) as r
+))
+
+-- name: prune_rooms
+-- Delete up to so many rooms that nothing holds on to.
+delete from rota_rooms
+where ctid = any(array(
+    select ctid
+    from rota_rooms
+    where look_at is null
+      and coalesce(keep_until, 0) < :now
+      and coalesce(closed_until, 0) < :now
+      and (select true from rota_slots where name = rota_rooms.name and key = rota_rooms.key limit 1) is null
+    limit :limit
+    for update skip locked
+))

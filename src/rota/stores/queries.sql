@@ -101,13 +101,13 @@ select name from hop where name is not null
 -- All that is known of these jobs.
 select id, task, queue, case when worker is null then state else 'running' end, priority, due, created_at, claim, excused,
        max_attempts, args, key, worker, claimed_at, cast(null as bigint), cast(null as bigint), cast(null as text), reason,
-       progress, cancelling
+       progress, cancelling, case when state = 'held' then held_limit end, case when state = 'held' then held_key end
 from rota_jobs
 where id in :ids
 union all
 select id, task, queue, state, priority, due, created_at, claim, excused,
        max_attempts, args, key, worker, claimed_at, finished_at, took, result, reason,
-       progress, false
+       progress, false, null, null
 from rota_history
 where id in :ids
 
@@ -124,7 +124,8 @@ select * from (
     select * from (
         select id, task, queue, case when worker is null then state else 'running' end as state, priority, due, created_at,
                claim, excused, max_attempts, args, key, worker, claimed_at, cast(null as bigint) as finished_at,
-               cast(null as bigint) as took, cast(null as text) as result, reason, progress, cancelling
+               cast(null as bigint) as took, cast(null as text) as result, reason, progress, cancelling,
+               case when state = 'held' then held_limit end, case when state = 'held' then held_key end
         from rota_jobs
         where :among_live
           and case when worker is null then state else 'running' end in :states
@@ -140,7 +141,7 @@ select * from (
     select * from (
         select id, task, queue, state, priority, due, created_at,
                claim, excused, max_attempts, args, key, worker, claimed_at, finished_at,
-               took, result, reason, progress, false as cancelling
+               took, result, reason, progress, false as cancelling, null, null
         from rota_history
         where :among_finished
           and state in :states
@@ -160,7 +161,7 @@ limit :limit
 -- The newest failed jobs, along an index of their own.
 select id, task, queue, state, priority, due, created_at,
        claim, excused, max_attempts, args, key, worker, claimed_at, finished_at,
-       took, result, reason, progress, false
+       took, result, reason, progress, false, null, null
 from rota_history
 where state = 'failed'
   and (:before is null or id < :before)
@@ -176,13 +177,14 @@ limit :limit
 select * from (
     select id, task, queue, case when worker is null then state else 'running' end as state, priority, due, created_at,
            claim, excused, max_attempts, args, key, worker, claimed_at, cast(null as bigint) as finished_at,
-           cast(null as bigint) as took, cast(null as text) as result, reason, progress, cancelling
+           cast(null as bigint) as took, cast(null as text) as result, reason, progress, cancelling,
+           case when state = 'held' then held_limit end, case when state = 'held' then held_key end
     from rota_jobs
     where key = :key
     union all
     select id, task, queue, state, priority, due, created_at,
            claim, excused, max_attempts, args, key, worker, claimed_at, finished_at,
-           took, result, reason, progress, false
+           took, result, reason, progress, false, null, null
     from rota_history
     where key = :key
 ) as either
@@ -219,7 +221,8 @@ update rota_jobs set cancelling = true where id in :ids
 -- name: retry_waiting
 -- Let these waiting jobs run now, with all their attempts before them. One that was due keeps its place.
 update rota_jobs
-set state = 'queued', excused = claim, looks = 0, due = case when state = 'queued' and due < :now then due else :now end
+set state = 'queued', excused = claim, looks = 0,
+    due = case when state in ('queued', 'held') and due < :now then due else :now end
 where id in :ids
 
 -- name: delete_waiting
@@ -251,3 +254,48 @@ select id from rota_history where id in :ids
 -- name: holder
 -- The unfinished job of a task that has this key.
 select id from rota_jobs where key = :key and task = :task
+
+-- name: overrides
+-- The sizes that were set at run time.
+select name, size from rota_limits
+
+-- name: override
+-- Set a limit's size.
+insert into rota_limits (name, size) values (:name, :size) on conflict (name) do update set size = excluded.size
+
+-- name: end_override
+-- Let what code declares count again.
+delete from rota_limits where name = :name
+
+-- name: rooms
+-- Each room under which a job runs, is held, or started.
+select * from (
+    select name, key,
+           (select count((select 1 from rota_jobs where id = s.job and claim = s.claim and worker is not null))
+            from rota_slots as s
+            where s.name = r.name and s.key = r.key) as running,
+           (select count(*) from rota_jobs where state = 'held' and held_limit = r.name and held_key = r.key) as held,
+           started_at, closed_until
+    from rota_rooms as r
+) as known
+where running > 0 or held > 0 or started_at is not null or closed_until is not null
+order by name, key
+
+-- name: rooms_named
+-- The rooms of a limit.
+select name, key from rota_rooms where name = :name
+
+-- name: marks
+-- The limits that last held those of these jobs that are queued.
+select distinct held_limit, held_key from rota_jobs where id in :ids and state = 'queued' and held_limit is not null
+
+-- name: next_opening
+-- When time next makes room in a room of these limits.
+select min(opens_at), :now from rota_rooms where opens_at > :now and name in :names
+
+-- name: take
+-- Have a worker run these jobs.
+update rota_jobs
+set worker = :worker, claim = claim + 1, claimed_at = :now, key = case when key_waiting then null else key end,
+    held_limit = null, held_key = null
+where id in :ids

@@ -30,6 +30,8 @@ from rota.model import (
 from rota.stores.database import Call, Params, Row
 
 _encode = msgspec.json.Encoder().encode
+ENDS = frozenset({"succeed", "fail", "drop", "put_back"})
+"""The queries that write outcomes."""
 _ABOVE_ALL = 2**32
 """Greater than any priority: what is behind it is all of a queue."""
 _NO_ID = "00000000-0000-0000-0000-000000000000"
@@ -108,6 +110,24 @@ def end_calls(worker: str, ends: Sequence[Ended], now: Micros | None) -> list[Ca
     return [(query, _batch(worker, which, now)) for query, which in written if which]
 
 
+def giving_back_calls(ends: Sequence[Ended], now: Micros | None) -> list[Call]:
+    """The queries that give back what these attempts took of limits, after those that ended them; none where they took nothing.
+
+    The rooms are locked by a query of their own, so that what follows sees every job that a claim held there before.
+    """
+    took = [end.id for end in ends if end.limited]
+    closes = [(*room, end.closes_for) for end in ends for room in end.closes]
+    if not took and not closes:
+        return []
+    rooms = sorted({(name, key) for name, key, _ in closes})
+    calls: list[Call] = [("lock_rooms", {"ids": took, "rooms": as_json(rooms)})]
+    if took:
+        calls.append(("give_back", {"ids": took, "now": now}))
+    if closes:
+        calls.append(("close_rooms", {"closes": as_json(closes), "now": now}))
+    return calls
+
+
 def report_params(worker: str, running: Iterable[Report]) -> Params:
     """The progress that running jobs report, by id."""
     said = {report.id: (report.claim, report.progress) for report in running if report.progress is not None}
@@ -115,8 +135,9 @@ def report_params(worker: str, running: Iterable[Report]) -> Params:
 
 
 def job(row: Row) -> JobRow:
-    fields = list(row)
-    fields[3], fields[-1] = State(row[3]), bool(row[-1])
+    *fields, cancelling, limit, key = row
+    fields[3] = State(row[3])
+    fields += [bool(cancelling), None if limit is None else (limit, key)]
     return JobRow(*fields)
 
 

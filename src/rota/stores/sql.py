@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -20,6 +21,7 @@ from rota.model import (
     Filter,
     Inserted,
     JobRow,
+    LimitRow,
     Lost,
     Move,
     NewJob,
@@ -27,6 +29,7 @@ from rota.model import (
     Pulse,
     Reaped,
     Report,
+    Round,
     State,
     TaskRow,
     Turn,
@@ -34,8 +37,12 @@ from rota.model import (
     WorkerRow,
 )
 from rota.stores import moves, rows
+from rota.stores.base import Limits
 from rota.stores.database import Call, Database
 from rota.stores.sql_line import SqlLine, turn, turn_calls
+
+if TYPE_CHECKING:
+    from rota.rules.sizes import Size
 
 
 class SqlStore:
@@ -83,7 +90,8 @@ class SqlStore:
     # -- workers --------------------------------------------------------------------------------
 
     def join(self, worker: WorkerRow, now: Micros | None = None) -> None:
-        [added] = self._database.send([("join", rows.worker_params(worker, now))], durable=False)
+        # The worker may know other sizes of limits than those who held jobs by them.
+        added, _ = self._database.send([("join", rows.worker_params(worker, now)), ("look_again", {"now": now})], durable=False)
         if not added:
             raise StoreError(
                 f"a worker with the id {worker.id!r} is known already: each start of a worker needs an id of its own"
@@ -139,6 +147,25 @@ class SqlStore:
         calls = turn_calls(self._database, worker, ends, ask, now)
         return turn(calls, self._database.send(calls, durable=bool(ends)) if calls else [])
 
+    def admit(self, ask: Ask, limits: Limits, now: Micros | None = None) -> Round:
+        from rota.stores.limiting import admit_jobs  # without limits nothing of them is loaded
+
+        return admit_jobs(self._database, ask, limits, now)
+
+    def set_limit(self, name: str, size: Size | None, now: Micros | None = None) -> None:
+        change: Call = ("end_override", {"name": name}) if size is None else ("override", {"name": name, "size": f"{size}"})
+        self._database.send([change])
+        # What a claim held meanwhile, it held under a room's lock; who locks it later goes by the new size.
+        self._database.work(lambda run: moves.look_at_limit(run, name, now))
+
+    def set_limits(self) -> dict[str, Size]:
+        from rota.rules.sizes import read_size
+
+        return {name: read_size(size) for name, size in self._database.read("overrides", {})}
+
+    def rooms(self) -> list[LimitRow]:
+        return [LimitRow(*row) for row in self._database.read("rooms", {})]
+
     def promote(self, limit: int, now: Micros | None = None) -> Promoted:
         count = 0
         due, present = self._database.read("next_due", {"now": now})[0]
@@ -193,6 +220,8 @@ class SqlStore:
             if left > 0 and not (self._database.looks_first and not self._database.read("old", params | {"limit": 1})):
                 deleted[state] = self._database.work(partial(moves.prune, params=params | {"limit": left}))
                 left -= deleted[state]
+        if left > 0 and not (self._database.looks_first and not self._database.read("idle_rooms", {"limit": 1, "now": now})):
+            self._database.send([("prune_rooms", {"limit": left, "now": now})], durable=False)
         return deleted
 
     def prunable(self, ages: Mapping[State, Micros], now: Micros | None = None) -> dict[State, int]:

@@ -64,6 +64,7 @@ class SqlLine:
 def turn_calls(database: Database, worker: str, ends: Sequence[Ended], ask: Ask | None, now: Micros | None) -> list[Call]:
     """The queries of a turn; none when there is nothing to write and a look shows that there is nothing to claim."""
     calls = rows.end_calls(worker, ends, now)
+    calls += rows.giving_back_calls(ends, now)
     if any(query == "put_back" for query, _ in calls):
         calls.append(("ring", {}))
     if ask is not None and ask.limit > 0 and ask.queues:
@@ -80,6 +81,6 @@ def turn(calls: Sequence[Call], answers: Sequence[list[Row]]) -> Turn:
     for (query, _), answer in zip(calls, answers, strict=True):
         if query in _CLAIMS:
             claimed = rows.claimed(answer)
-        elif query != "ring":
+        elif query in rows.ENDS:
             counted += [row[0] for row in answer]
     return Turn(frozenset(counted), claimed)

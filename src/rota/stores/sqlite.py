@@ -12,7 +12,7 @@ from rota.errors import ConfigError
 from rota.model import Inserted, NewJob, Vitals
 from rota.stores import mounts, rows, versions
 from rota.stores.adding import add, chunked, settle
-from rota.stores.database import Call, Link, Params, Row, Run
+from rota.stores.database import Call, Link, Params, Row, Run, Send
 from rota.stores.sql import SqlStore
 from rota.stores.sqlite_engine import Cursor, Engine, FileEngine, MemoryEngine
 from rota.stores.sqlite_line import CommitWatch, DirectLine, MemoryWatch
@@ -97,6 +97,12 @@ class SqliteDatabase:
         self.open()
         return self._engine.write(lambda cursor: do(cursor.run), durable=True)
 
+    def decide(self, do: Callable[[Send], T]) -> T:
+        self.open()
+        return self._engine.write(
+            lambda cursor: do(lambda calls: [_answer(cursor, query, params) for query, params in calls]), durable=False
+        )
+
     def insert(self, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]:
         chunks = chunked(jobs)
         first = next(chunks, None)
@@ -148,9 +154,13 @@ class SqliteDatabase:
         return Vitals(now=machine_now(), warnings=self._warnings + warnings, facts=facts)
 
 
+_HEAVY = frozenset({"claim", "candidates"})
+"""Queries that leave heavy arguments out."""
+
+
 def _answer(cursor: Cursor, query: str, params: Params) -> list[Row]:
     found = cursor.run(query, params)
-    if query == "claim" and (lacking := [row[0] for row in found if row[3] is None]):
+    if query in _HEAVY and (lacking := [row[0] for row in found if row[3] is None]):
         heavy = {row[0]: row[1] for row in cursor.run("heavy", {"ids": lacking})}
         return [[*row[:3], heavy.get(row[0], row[3]), *row[4:]] for row in found]
     return found

@@ -227,3 +227,250 @@ select name from hop where name is not null
 -- name: ring
 -- Nothing: the listeners see every commit.
 select 1
+
+-- name: me
+-- Whether a worker is known.
+select 1 from rota_workers where id = :worker
+
+-- name: rooms_due
+-- Whether there are rooms to look at whose limits, or whose held jobs' tasks, this worker knows.
+select 1
+from rota_rooms as r
+where look_at <= :now
+  and (
+      name in :names
+      or exists (
+          select 1
+          from rota_jobs
+          where state = 'held' and held_limit = r.name and held_key = r.key
+            and task in (select value from json_each((select tasks from rota_workers where id = :worker)))
+      )
+  )
+limit 1
+
+-- name: due_rooms
+-- The rooms to look at whose limits, or whose held jobs' tasks, this worker knows.
+select name, key
+from rota_rooms as r
+where look_at <= :now
+  and (
+      name in :names
+      or exists (
+          select 1
+          from rota_jobs
+          where state = 'held' and held_limit = r.name and held_key = r.key
+            and task in (select value from json_each((select tasks from rota_workers where id = :worker)))
+      )
+  )
+order by look_at
+limit :limit
+
+-- name: candidates
+-- The first queued jobs of these queues, and which limit held each last.
+select json_group_array(json_array(
+           id, task, queue, case when length(args) < 65536 then args end, claim + 1, excused, max_attempts, priority, due,
+           case when key_waiting then null else key end, looks, held_limit, held_key
+       )) as packed
+from rota_jobs
+where rowid in (
+    select j.rowid
+    from json_each(:queues) as q cross join rota_jobs as j
+    where j.rowid in (
+        select rowid from rota_jobs
+        where queue = q.value and state = 'queued' and worker is null
+        order by priority desc, due, id
+        limit :limit
+    )
+    order by j.priority desc, j.due, j.id
+    limit :limit
+)
+
+-- name: lock_rooms
+-- Make sure of these rooms: [name, key]. Those where these jobs have places are there; nobody else writes meanwhile.
+insert into rota_rooms (name, key)
+select json_extract(value, '$[0]'), json_extract(value, '$[1]')
+from json_each(:rooms)
+where :ids is not null
+on conflict do nothing
+
+-- name: measure
+-- What is known of these rooms: [name, key]. Places that do not count are left over.
+select r.name, r.key, r.started_at, r.closed_until, r.opens_at, r.look_at,
+       (select count((select 1 from rota_jobs where id = s.job and claim = s.claim and worker is not null))
+        from rota_slots as s
+        where s.name = r.name and s.key = r.key),
+       (select count(*) from rota_slots as s where s.name = r.name and s.key = r.key),
+       :now
+from json_each(:rooms) as o
+cross join rota_rooms as r on r.name = json_extract(o.value, '$[0]') and r.key = json_extract(o.value, '$[1]')
+
+-- name: drop_leftovers
+-- Delete the places in these rooms that do not count: [name, key].
+delete from rota_slots
+where rowid in (
+    select s.rowid
+    from json_each(:rooms) as o
+    cross join rota_slots as s on s.name = json_extract(o.value, '$[0]') and s.key = json_extract(o.value, '$[1]')
+    where not exists (select 1 from rota_jobs where id = s.job and claim = s.claim and worker is not null)
+)
+
+-- name: occupy
+-- Note the places that jobs take: [job, claim, name, key].
+insert into rota_slots (job, claim, name, key)
+select json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]')
+from json_each(:places)
+where true
+on conflict (job, name, key) do update set claim = excluded.claim
+
+-- name: hold
+-- Have limits hold these queued jobs: [name, key] by id.
+update rota_jobs
+set state = 'held', held_limit = by.name, held_key = by.key
+from (
+    select key as id, json_extract(value, '$[0]') as name, json_extract(value, '$[1]') as key from json_each(:held)
+) as by
+where rota_jobs.id = by.id
+
+-- name: note_rooms
+-- Note what became of rooms: [name, key, started_at, keep_until, opens_at, look_at]. One that holds nobody is not looked at.
+insert into rota_rooms (name, key, started_at, keep_until, opens_at, look_at)
+select json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]'),
+       json_extract(value, '$[4]'),
+       case when exists (
+           select 1
+           from rota_jobs
+           where state = 'held' and held_limit = json_extract(value, '$[0]') and held_key = json_extract(value, '$[1]')
+       ) then json_extract(value, '$[5]') end
+from json_each(:rooms)
+where true
+on conflict (name, key) do update
+set started_at = coalesce(excluded.started_at, started_at), keep_until = coalesce(excluded.keep_until, keep_until),
+    opens_at = excluded.opens_at, look_at = excluded.look_at
+
+-- name: free
+-- Queue the first so many jobs of each queue that these rooms hold: [name, key]. Answers the queue of each.
+with recursive hop (name, key, queue) as (
+    select json_extract(o.value, '$[0]'), json_extract(o.value, '$[1]'),
+           (select min(queue)
+            from rota_jobs
+            where state = 'held' and held_limit = json_extract(o.value, '$[0]') and held_key = json_extract(o.value, '$[1]'))
+    from json_each(:rooms) as o
+    union all
+    select name, key,
+           (select min(queue)
+            from rota_jobs
+            where state = 'held' and held_limit = hop.name and held_key = hop.key and queue > hop.queue)
+    from hop
+    where queue is not null
+)
+update rota_jobs
+set state = 'queued'
+where rowid in (
+    select j.rowid
+    from hop cross join rota_jobs as j
+    where hop.queue is not null
+      and j.rowid in (
+          select rowid
+          from rota_jobs
+          where state = 'held' and held_limit = hop.name and held_key = hop.key and queue = hop.queue
+          order by priority desc, due, id
+          limit :many
+      )
+)
+returning queue
+
+-- name: free_ours
+-- The same, of the tasks alone that this worker knows.
+with recursive hop (name, key, queue) as (
+    select json_extract(o.value, '$[0]'), json_extract(o.value, '$[1]'),
+           (select min(queue)
+            from rota_jobs
+            where state = 'held' and held_limit = json_extract(o.value, '$[0]') and held_key = json_extract(o.value, '$[1]'))
+    from json_each(:rooms) as o
+    union all
+    select name, key,
+           (select min(queue)
+            from rota_jobs
+            where state = 'held' and held_limit = hop.name and held_key = hop.key and queue > hop.queue)
+    from hop
+    where queue is not null
+)
+update rota_jobs
+set state = 'queued'
+where rowid in (
+    select j.rowid
+    from hop cross join rota_jobs as j
+    where hop.queue is not null
+      and j.rowid in (
+          select rowid
+          from rota_jobs
+          where state = 'held' and held_limit = hop.name and held_key = hop.key and queue = hop.queue
+            and task in (select value from json_each((select tasks from rota_workers where id = :worker)))
+          order by priority desc, due, id
+          limit :many
+      )
+)
+returning queue
+
+-- name: give_back
+-- Give back the places of those of these jobs that do not run any more, and have a claim look at the rooms.
+update rota_rooms
+set look_at = :now
+where rowid in (
+    select r.rowid
+    from rota_slots as s cross join rota_rooms as r on r.name = s.name and r.key = s.key
+    where s.job in :ids
+      and r.look_at > :now
+      and not exists (select 1 from rota_jobs where id = s.job and claim = s.claim and worker is not null)
+);
+delete from rota_slots
+where job in :ids and not exists (select 1 from rota_jobs where id = job and claim = rota_slots.claim and worker is not null)
+
+-- name: close_rooms
+-- Let none into these rooms for so long: [name, key, span].
+update rota_rooms
+set closed_until = max(coalesce(rota_rooms.closed_until, 0), :now + closing.span)
+from (
+    select json_extract(value, '$[0]') as name, json_extract(value, '$[1]') as key, max(json_extract(value, '$[2]')) as span
+    from json_each(:closes)
+    group by 1, 2
+) as closing
+where rota_rooms.name = closing.name and rota_rooms.key = closing.key
+
+-- name: look_again
+-- Have a claim look at all rooms that hold jobs.
+update rota_rooms set look_at = :now where look_at > :now
+
+-- name: look_at_rooms
+-- Have a claim look at these rooms, where they hold jobs: [name, key].
+update rota_rooms
+set look_at = :now
+where rowid in (
+    select r.rowid
+    from json_each(:rooms) as o
+    cross join rota_rooms as r on r.name = json_extract(o.value, '$[0]') and r.key = json_extract(o.value, '$[1]')
+    where r.look_at > :now
+)
+
+-- name: idle_rooms
+-- Rooms that nothing holds on to.
+select rowid
+from rota_rooms
+where look_at is null
+  and coalesce(keep_until, 0) < :now
+  and coalesce(closed_until, 0) < :now
+  and not exists (select 1 from rota_slots where name = rota_rooms.name and key = rota_rooms.key)
+limit :limit
+
+-- name: prune_rooms
+-- Delete up to so many rooms that nothing holds on to.
+delete from rota_rooms
+where rowid in (
+    select rowid
+    from rota_rooms
+    where look_at is null
+      and coalesce(keep_until, 0) < :now
+      and coalesce(closed_until, 0) < :now
+      and not exists (select 1 from rota_slots where name = rota_rooms.name and key = rota_rooms.key)
+    limit :limit
+)

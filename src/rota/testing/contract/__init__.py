@@ -27,6 +27,7 @@ from rota.testing.contract.inserts import Inserting
 from rota.testing.contract.keys import Keys
 from rota.testing.contract.leases import Leases
 from rota.testing.contract.lifetime import Lifetime
+from rota.testing.contract.limits import Limiting
 from rota.testing.contract.looking import Looking
 from rota.testing.contract.outcomes import Outcomes
 from rota.testing.contract.pruning import Pruning
@@ -50,6 +51,7 @@ class StoreContract(
     Changing,
     Pruning,
     Extremes,
+    Limiting,
     Sleeping,
     Turns,
     Races,

@@ -1,0 +1,377 @@
+"""Claims under limits: who of the queued jobs starts, who is held, and who is queued again because there may be room.
+
+A claim is a few transactions, so that none waits for a room while it holds another out of order: those that open rooms take
+what nobody has locked, those that claim lock the rooms of their candidates in one order and wait for them.
+A job that a room had held counts on it once it is queued: whoever meets it and does not let it in there has the room looked
+at again, for others may have been held behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from msgspec import Struct
+
+from rota.clock import SECOND, Micros
+from rota.errors import StoreUnavailable
+from rota.model import Ask, Claimed, Round
+from rota.rules.admission import Candidate, Usage, admit, opens_at
+from rota.rules.instances import Instance
+from rota.rules.sizes import Concurrency, Rate, Size, read_size
+from rota.stores.base import Limits
+from rota.stores.database import Call, Database, Row, Send
+from rota.stores.rows import as_json, claimed
+
+AGAIN: Micros = 60 * SECOND
+"""A room that holds jobs is looked at after so long, whatever else happens."""
+
+_TURNS = 8
+"""Transactions in one round, at most."""
+_OPENINGS = 3
+"""How many of them may open rooms."""
+_BATCH = 200
+"""Candidates that are looked at together once one was held."""
+_ROOMS = 100
+"""Rooms that are opened together."""
+_FREED = 200
+"""Jobs that a room frees together, in each queue."""
+_WIDER = 8
+"""So many times more are freed the next time by a room whose freed jobs turned out to wait for others."""
+_KEEP: Micros = 3_600 * SECOND
+"""The last start of a rate is remembered for so long beyond its interval, in case the rate becomes slower."""
+
+
+class _Asked(Struct, frozen=True):
+    """What stays the same in one round."""
+
+    ask: Ask
+    limits: Limits
+    names: Sequence[str]
+    """Of the limits that the worker knows."""
+    now: Micros | None
+
+    def sizes(self, overrides: Iterable[Row]) -> Mapping[str, Size]:
+        return self.limits.sizes({name: read_size(size) for name, size in overrides})
+
+    @property
+    def rooms_due(self) -> Call:
+        return "rooms_due", {"names": self.names, "worker": self.ask.worker, "now": self.now}
+
+    @property
+    def next_opening(self) -> Call:
+        return "next_opening", {"names": self.names, "now": self.now}
+
+
+class _Step(Struct, frozen=True):
+    """What one transaction that claims did."""
+
+    claimed: Sequence[Claimed] = ()
+    limited: Sequence[str] = ()
+    """Those that took a place."""
+    held: int = 0
+    mixed: bool = False
+    """Whether limits had a say in it."""
+    over: bool = False
+    """Whether there is nothing more to claim."""
+    due: bool = False
+    """Whether rooms are to be opened first; nothing was done then."""
+    diverted: Sequence[Instance] = ()
+    """Rooms with room that had held jobs which were not let in there."""
+    next_in: Micros | None = None
+
+
+class _Room(Struct, frozen=True):
+    """A locked room as it is."""
+
+    usage: Usage
+    opens_at: Micros | None
+    look_at: Micros | None
+
+
+class _Rooms(Struct, frozen=True):
+    """Locked rooms, and the moment after that."""
+
+    known: Mapping[Instance, _Room]
+    leftovers: Sequence[Instance]
+    """Those with places that do not count."""
+    now: Micros
+
+    @property
+    def usage(self) -> Mapping[Instance, Usage]:
+        return {room: known.usage for room, known in self.known.items()}
+
+
+def admit_jobs(database: Database, ask: Ask, limits: Limits, now: Micros | None) -> Round:
+    """`Store.admit`. Where the store is lost on the way, what was claimed before is answered."""
+    asked = _Asked(ask, limits, list(limits.sizes({})), now)
+    if database.looks_first and not _anything(database, asked):
+        return Round([], frozenset(), 0, False, _until(database.read(*asked.next_opening)))
+    claims: list[Claimed] = []
+    limited: set[str] = set()
+    held, opened, wider = 0, 0, dict[Instance, int]()
+    more, mixed, elsewhere, next_in = True, False, False, None
+    for _ in range(_TURNS):
+        try:
+            step = database.decide(partial(_claim, asked, len(claims), mixed, opened < _OPENINGS))
+            if step.due:
+                opened, next_in = opened + 1, 0
+                elsewhere |= database.decide(partial(_open, asked, wider))
+                continue
+        except StoreUnavailable:
+            if not claims:
+                raise
+            return Round(claims, frozenset(limited), held, True, 0)
+        claims += step.claimed
+        limited.update(step.limited)
+        held += step.held
+        mixed |= step.mixed
+        next_in = step.next_in
+        for room in step.diverted:
+            wider[room] = wider.get(room, 1) * _WIDER
+        if step.over and not (step.diverted and opened < _OPENINGS):
+            more = elsewhere
+            break
+    return Round(claims, frozenset(limited), held, more, next_in)
+
+
+# -- claiming -----------------------------------------------------------------------------------
+
+
+def _claim(asked: _Asked, placed: int, mixed: bool, may_open: bool, send: Send) -> _Step:
+    """Claim behind so many that are claimed already; `mixed` says whether limits had a say so far.
+
+    As many candidates are looked at as there are slots; then more where one was held, or where none has limits and they may
+    wait in the worker.
+    """
+    ask = asked.ask
+    slots, left = max(0, min(ask.slots, ask.limit) - placed), ask.limit - placed
+    batch = _BATCH if mixed and slots else slots or left
+    calls: list[Call] = [("me", {"worker": ask.worker}), asked.rooms_due]
+    if batch > 0 and ask.queues:
+        calls.append(("candidates", {"queues": list(dict.fromkeys(ask.queues)), "limit": batch}))
+    me, due, *found = send(calls)
+    if not me:
+        return _Step(over=True)
+    if due and may_open:
+        return _Step(due=True)
+    jobs, marks = _candidates(found[0] if found else [])
+    if not jobs:
+        return _Step(over=True, next_in=_until(*send([asked.next_opening, asked.rooms_due])))
+    needs = {job.id: _known(asked.limits.instances(job.id, job.task, job.args), asked.names) for job in jobs}
+    sizes, rooms = _lock(asked, {*marks.values(), *(room for needed in needs.values() for room in needed)}, send)
+    admitted, held = _decide(jobs, needs, sizes, rooms, slots, left)
+    diverted = _diverted(marks, needs, sizes, rooms, admitted, held)
+    looked = len(admitted) + len(held)
+    mixed = mixed or bool(held) or any(needs[id] for id in admitted)
+    calls = _writes(ask.worker, [job for job in jobs if job.id in admitted], needs, sizes, rooms, held, asked.now)
+    calls += _notes(rooms, sizes, [room for id in admitted for room in needs[id]], held.values(), diverted)
+    if looked < len(jobs) or diverted:
+        calls.append(("ring", {}))  # another may take what was locked here and left, or wait for what is opened now
+    *_, opening, due = send([*calls, asked.next_opening, asked.rooms_due])
+    return _Step(
+        claimed=[job for job in jobs if job.id in admitted],
+        limited=[id for id in admitted if _places(needs[id], sizes)],
+        held=len(held),
+        mixed=mixed,
+        over=looked < len(jobs) or len(jobs) < batch or len(admitted) == left or (mixed and len(admitted) == slots),
+        diverted=diverted,
+        next_in=_until(opening, due),
+    )
+
+
+def _candidates(rows: Sequence[Row]) -> tuple[list[Claimed], dict[str, Instance]]:
+    """The jobs in the order promised, each as it is once it is claimed; and which room held each last."""
+    return claimed(row[:11] for row in rows), {row[0]: Instance(row[11], row[12]) for row in rows if row[11] is not None}
+
+
+def _known(rooms: Iterable[Instance], names: Sequence[str]) -> tuple[Instance, ...]:
+    return tuple(room for room in rooms if room.limit in names)
+
+
+def _lock(asked: _Asked, wanted: Iterable[Instance], send: Send) -> tuple[Mapping[str, Size], _Rooms]:
+    """Lock rooms, all claims in the same order, and only then see what is so: sizes, what runs, and what time it is."""
+    if not (rooms := sorted(wanted)):
+        return {}, _Rooms({}, (), 0)
+    send([("lock_rooms", {"ids": [], "rooms": _json(rooms)})])
+    overrides, measured = send([("overrides", {}), ("measure", {"rooms": _json(rooms), "now": asked.now})])
+    return asked.sizes(overrides), _measured(measured)
+
+
+def _measured(rows: Sequence[Row]) -> _Rooms:
+    known = {
+        Instance(name, key): _Room(Usage(running, started_at, closed_until), opens_at, look_at)
+        for name, key, started_at, closed_until, opens_at, look_at, running, _, _ in rows
+    }
+    return _Rooms(known, [Instance(row[0], row[1]) for row in rows if row[6] != row[7]], rows[0][8])
+
+
+def _decide(
+    jobs: Sequence[Claimed],
+    needs: Mapping[str, tuple[Instance, ...]],
+    sizes: Mapping[str, Size],
+    rooms: _Rooms,
+    slots: int,
+    limit: int,
+) -> tuple[dict[str, None], dict[str, Instance]]:
+    """Who is let in, in order, and which room holds whom.
+
+    Once the slots are taken, those without limits come in up to the first that has some.
+    """
+    candidates = [Candidate(job.id, tuple(room for room in needs[job.id] if room.limit in sizes)) for job in jobs]
+    admission = admit(candidates, sizes, rooms.usage, rooms.now, slots)
+    admitted = dict.fromkeys(admission.admitted)
+    if len(admitted) == slots:
+        for candidate in candidates[len(admission.decisions) :]:
+            if candidate.instances or len(admitted) == limit:
+                break
+            admitted[candidate.id] = None
+    return admitted, {held.id: held.by for held in admission.held}
+
+
+def _diverted(
+    marks: Mapping[str, Instance],
+    needs: Mapping[str, tuple[Instance, ...]],
+    sizes: Mapping[str, Size],
+    rooms: _Rooms,
+    admitted: Mapping[str, None],
+    held: Mapping[str, Instance],
+) -> list[Instance]:
+    """The rooms whose freed jobs were looked at and not let in there, although they may have room."""
+    elsewhere = {
+        room for id, room in marks.items() if (id in admitted and room not in needs[id]) or (id in held and held[id] != room)
+    }
+    return [room for room in sorted(elsewhere) if rooms.known[room].look_at is not None]
+
+
+def _places(needed: Iterable[Instance], sizes: Mapping[str, Size]) -> list[Instance]:
+    """The rooms in which a job takes a place that it gives back."""
+    return [room for room in needed if isinstance(sizes.get(room.limit), Concurrency)]
+
+
+def _writes(
+    worker: str,
+    admitted: Sequence[Claimed],
+    needs: Mapping[str, tuple[Instance, ...]],
+    sizes: Mapping[str, Size],
+    rooms: _Rooms,
+    held: Mapping[str, Instance],
+    now: Micros | None,
+) -> list[Call]:
+    """The queries that write who was let in and who is held."""
+    calls: list[Call] = []
+    if rooms.leftovers:
+        calls.append(("drop_leftovers", {"rooms": _json(rooms.leftovers)}))
+    if admitted:
+        at = rooms.now if rooms.known else now
+        calls.append(("take", {"ids": [job.id for job in admitted], "worker": worker, "now": at}))
+    if places := [(job.id, job.claim, room.limit, room.key) for job in admitted for room in _places(needs[job.id], sizes)]:
+        calls.append(("occupy", {"places": as_json(places)}))
+    if held:
+        by = as_json({id: (room.limit, room.key) for id, room in held.items()})
+        calls.append(("hold", {"ids": list(held), "held": by}))
+    return calls
+
+
+def _notes(
+    rooms: _Rooms,
+    sizes: Mapping[str, Size],
+    entered: Iterable[Instance],
+    holding: Iterable[Instance],
+    diverted: Iterable[Instance],
+) -> list[Call]:
+    """The query that notes what became of the rooms, where anything did."""
+    now, entered, holding = rooms.now, list(entered), set(holding)
+    notes = []
+    for room, was in rooms.known.items():
+        size = sizes.get(room.limit)
+        used = Usage(
+            was.usage.running + entered.count(room), now if room in entered else was.usage.started_at, was.usage.closed_until
+        )
+        opening = now if size is None else opens_at(size, used, now)
+        opens = was.opens_at
+        if room in holding or room in entered:
+            opens = opening if opening != now else None
+        look = was.look_at
+        if room in diverted and opening == now:
+            look = now
+        elif room in holding:
+            look = min(at for at in (look, opening, now + AGAIN) if at is not None)
+        elif look is not None and opening is not None and opening != now:
+            look = min(look, opening)
+        spaced = isinstance(size, Rate) and room in entered
+        if spaced or (opens, look) != (was.opens_at, was.look_at):
+            keep = now + size.interval + _KEEP if isinstance(size, Rate) and spaced else None
+            notes.append((room.limit, room.key, now if spaced else None, keep, opens, look))
+    return [("note_rooms", {"rooms": as_json(notes)})] if notes else []
+
+
+# -- opening ------------------------------------------------------------------------------------
+
+
+def _open(asked: _Asked, wider: Mapping[Instance, int], send: Send) -> bool:
+    """Queue again as many jobs of each room to look at as it may have room for; say whether some are of other queues.
+
+    A room of a limit that this worker does not know, although it knows the tasks, holds nobody any more.
+    """
+    due, overrides = send(
+        [
+            ("due_rooms", {"names": asked.names, "worker": asked.ask.worker, "limit": _ROOMS, "now": asked.now}),
+            ("overrides", {}),
+        ]
+    )
+    if not due:
+        return False
+    sizes = asked.sizes(overrides)
+    [measured] = send([("measure", {"rooms": _json(Instance(*row) for row in due), "now": asked.now})])
+    rooms = _measured(measured)
+    freeing: dict[int, list[Instance]] = {}
+    gone: list[Instance] = []
+    notes = []
+    for room, known in rooms.known.items():
+        size = sizes.get(room.limit)
+        opening = rooms.now if size is None else opens_at(size, known.usage, rooms.now)
+        look = rooms.now + AGAIN
+        if size is None:
+            gone.append(room)
+            look = rooms.now
+        elif opening == rooms.now:
+            space = size.most - known.usage.running if isinstance(size, Concurrency) else 1
+            many = min(space * wider.get(room, 1), _FREED)
+            freeing.setdefault(many, []).append(room)
+            if many < space:
+                look = rooms.now
+        elif opening is not None:
+            look = min(look, opening)
+        notes.append((room.limit, room.key, None, None, opening if opening != rooms.now else None, look))
+    calls: list[Call] = [("free", {"rooms": _json(freed), "many": many}) for many, freed in freeing.items()]
+    if gone:
+        calls.append(("free_ours", {"rooms": _json(gone), "many": _FREED, "worker": asked.ask.worker}))
+    freed = len(calls)
+    calls.append(("note_rooms", {"rooms": as_json(notes)}))
+    if rooms.leftovers:
+        calls.append(("drop_leftovers", {"rooms": _json(rooms.leftovers)}))
+    queues = [queue for answer in send(calls)[:freed] for (queue,) in answer]
+    elsewhere = not set(asked.ask.queues).issuperset(queues)
+    if elsewhere or len(queues) > min(asked.ask.slots, asked.ask.limit):
+        send([("ring", {})])
+    return elsewhere
+
+
+# -- looking ------------------------------------------------------------------------------------
+
+
+def _anything(database: Database, asked: _Asked) -> bool:
+    """Whether there is anything to claim or to open, found without a lock."""
+    queues = list(asked.ask.queues)
+    return bool((queues and database.read("peek", {"queues": queues})) or database.read(*asked.rooms_due))
+
+
+def _until(opening: Sequence[Row], due: Sequence[Row] = ()) -> Micros | None:
+    """How long until time makes room; a room that is to be looked at may have some now."""
+    at, now = opening[0]
+    return 0 if due else None if at is None else max(0, at - now)
+
+
+def _json(rooms: Iterable[Instance]) -> str:
+    return as_json([(room.limit, room.key) for room in rooms])
