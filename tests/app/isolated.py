@@ -4,9 +4,10 @@ import os
 import time
 
 from app.words import nothing
-from rota import Rota, current_job
+from rota import Retry, Rota, current_job
 
 app = Rota("memory://")
+limited = Rota("memory://")
 
 
 @app.task(isolated=True, keep_result=True)
@@ -33,3 +34,8 @@ def sleep() -> None:
 @app.task(isolated=True, max_attempts=1)
 def unawaited() -> object:
     return nothing()
+
+
+@limited.task(isolated=True, rate="1000/s", max_attempts=1)
+def busy() -> None:
+    raise Retry(30, "busy", limit=True)
