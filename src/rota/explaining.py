@@ -21,20 +21,26 @@ _LOOKED_AT = 1_000
 
 
 def explanation(store: Store, limiting: Limiting | None, job: JobRow, now: Micros | None) -> Explanation:
-    """Why this job is where it is. A few reads, none of which takes long however many jobs there are."""
+    """Why this job is where it is, by a few reads."""
     moment = store.vitals().now if now is None else now
     if job.state.final:
         return explain(job, moment)
-    room = _room(store, limiting, job, now) if job.state is State.HELD else None
+    room = _room(store, limiting, job, now) if job.state in (State.HELD, State.QUEUED) else None
     holders = [] if room is None or not room.running else _holders(store, limiting, job, room)
     ahead = _ahead(store, job) if job.state is State.QUEUED else None
     return explain(job, moment, store.workers(), room, holders, ahead)
 
 
 def _room(store: Store, limiting: Limiting | None, job: JobRow, now: Micros | None) -> Room | None:
+    """The room that holds the job; of a queued one, the first of its rooms that is full."""
+    wanted = [job.held_by] if job.state is State.HELD else [] if limiting is None else _rooms_of(limiting, job)
+    if not wanted:
+        return None
     from rota.rooms import rooms
 
-    return next((room for room in rooms(store, limiting, now) if (room.name, room.key) == job.held_by), None)
+    known = {(room.name, room.key): room for room in rooms(store, limiting, now)}
+    found = [known[each] for each in wanted if each is not None and each in known]
+    return next((room for room in found if room.full or job.state is State.HELD), None)
 
 
 def _holders(store: Store, limiting: Limiting | None, job: JobRow, room: Room) -> list[str]:
@@ -42,18 +48,19 @@ def _holders(store: Store, limiting: Limiting | None, job: JobRow, room: Room) -
 
     Which they are is known where the tasks' code is. Without it they are for a limit that has the task's name and no keys.
     """
+    here = (room.name, room.key)
     tasks = [] if limiting is None else limiting.tasks_of(room.name)
-    inside: Callable[[JobRow], bool] = lambda other: limiting is not None and _is_in(limiting, other, room)  # noqa: E731
+    inside: Callable[[JobRow], bool] = lambda other: limiting is not None and here in _rooms_of(limiting, other)  # noqa: E731
     if not tasks and not room.key and room.name.endswith(f" of {job.task}"):
         tasks, inside = [job.task], lambda other: True
     running = [row for task in tasks for row in store.find(Filter((State.RUNNING,), task=task), _LOOKED_AT) if inside(row)]
     return [row.id for row in sorted(running, key=lambda row: (row.claimed_at or 0, row.id))]
 
 
-def _is_in(limiting: Limiting, job: JobRow, room: Room) -> bool:
+def _rooms_of(limiting: Limiting, job: JobRow) -> list[tuple[str, str]]:
     with suppress(ArgumentsError):  # a job without a key is in no room
-        return any((each.limit, each.key) == (room.name, room.key) for each in limiting.rooms(job.task, job.args))
-    return False
+        return [(room.limit, room.key) for room in limiting.rooms(job.task, job.args)]
+    return []
 
 
 def _ahead(store: Store, job: JobRow) -> int | None:

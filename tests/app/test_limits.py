@@ -306,6 +306,17 @@ def test_a_held_job_names_those_that_fill_its_room(clocked: Rota) -> None:
     assert f'has no room for key "b": 1 of 1 run, {jobs[1].id}.' in str(found)
 
 
+def test_a_queued_job_says_that_its_limit_is_full_before_a_claim_meets_it(clocked: Rota) -> None:
+    clocked.task(name="build", concurrency=[Limit(5, key=lambda tenant: tenant), 1])(lambda tenant: None)
+    first, job = clocked.send("build", "a"), clocked.send("build", "b")
+    assert job.explain().room is None
+    taken(clocked)
+    found = job.explain()
+    assert found.status is State.QUEUED
+    assert found.holders == [first.id]
+    assert f"Limit 'concurrency of build' has no room: 1 of 1 run, {first.id}." in found.sentences
+
+
 def test_without_the_code_those_are_named_that_fill_a_limit_of_the_task_itself(clocked: Rota, clock: Clock) -> None:
     clocked.task(name="build", concurrency=1)(lambda: None)
     jobs = [clocked.send("build") for _ in range(2)]

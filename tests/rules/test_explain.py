@@ -17,8 +17,8 @@ MINUTE = 60 * SECOND
 
 
 def job(state: State, **facts: Any) -> JobRow:
-    given: dict[str, Any] = {"due": NOW - 5 * SECOND, "claim": 0, **facts}
-    return JobRow("id", "ship", "goods", state, 0, created_at=NOW, excused=0, max_attempts=5, args="{}", **given)
+    given: dict[str, Any] = {"due": NOW - 5 * SECOND, "claim": 0, "excused": 0, **facts}
+    return JobRow("id", "ship", "goods", state, 0, created_at=NOW, max_attempts=5, args="{}", **given)
 
 
 def worker(tasks: str = "ship", queues: list[str] | None = None, lease: int = MINUTE) -> WorkerRow:
@@ -44,9 +44,9 @@ def test_a_scheduled_job_says_when_it_is_due() -> None:
 
 def test_what_the_last_attempt_came_to_is_told() -> None:
     again = job(State.SCHEDULED, due=NOW + SECOND, claim=2, reason="the bank is busy")
-    assert explain(again, NOW, LIVE).sentences[1:] == [
-        "It ran before, and that ended so: the bank is busy (attempts so far: 2 of 5)."
-    ]
+    assert explain(again, NOW, LIVE).sentences[1:] == ["Its last run ended so: the bank is busy (attempts so far: 2 of 5)."]
+    back = job(State.SCHEDULED, due=NOW + SECOND, claim=1, excused=1, reason="no performer is named ship")
+    assert explain(back, NOW, LIVE).sentences[1:] == ["A worker handed it back: no performer is named ship."]
 
 
 @pytest.mark.parametrize(
@@ -138,6 +138,12 @@ def test_a_running_job_says_where_and_whether_its_worker_lives() -> None:
 def test_a_finished_job_says_when_and_how(state: State, facts: dict[str, Any], said: str) -> None:
     ended = job(state, finished_at=NOW - 300 * SECOND, **facts)
     assert explain(ended, NOW).sentences == [said.format("5 min ago, at 2030-03-17 17:41:40+00:00")]
+
+
+def test_a_queued_job_says_that_its_limit_is_full_already() -> None:
+    found = explain(job(State.QUEUED), NOW, LIVE, room(Concurrency(1), 1), ["a"], ahead=0)
+    assert found.sentences[1:3] == ["Limit 'dock' has no room: 1 of 1 run, a.", "It holds 1 job."]
+    assert explain(job(State.QUEUED), NOW, LIVE, room(Concurrency(2), 1), ahead=0).sentences[1].startswith("It is the next")
 
 
 # -- rooms --------------------------------------------------------------------------------------

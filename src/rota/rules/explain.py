@@ -29,7 +29,7 @@ class Explanation(Struct, frozen=True):
     """When it became or becomes due."""
     sentences: list[str]
     room: Room | None = None
-    """The room of the limit that holds it."""
+    """The room of the limit that holds it, or, where it is queued, that is full and would."""
     holders: list[str] = []
     """The ids of jobs that run in that room, as far as they are known here."""
     ahead: int | None = None
@@ -47,7 +47,7 @@ def explain(
     holders: Sequence[str] = (),
     ahead: int | None = None,
 ) -> Explanation:
-    """The explanation of a job, from what the store has of it, the workers, and the room of the limit that holds it."""
+    """The explanation of a job, from what the store has of it, the workers, and the full room that holds it or would."""
     said = [each for each in _sentences(job, now, workers, room, holders, ahead) if each]
     return Explanation(job.id, job.task, job.queue, job.state, job.due, said, room, list(holders), ahead)
 
@@ -60,7 +60,8 @@ def _sentences(
             return [_due(job, now), _last(job), _unserved(job, now, workers)]
         case State.QUEUED:
             trouble = _unserved(job, now, workers)
-            return [_waiting(job, now), _last(job), trouble or _before(ahead)]
+            full = _full(job, now, room, holders) if room is not None and room.full else []
+            return [_waiting(job, now), _last(job), *full, trouble or _before(ahead)]
         case State.HELD:
             return [_waiting(job, now), *_full(job, now, room, holders), _last(job), _unserved(job, now, workers)]
         case State.RUNNING:
@@ -82,10 +83,12 @@ def _waiting(job: JobRow, now: Micros) -> str:
 
 
 def _last(job: JobRow) -> str:
-    """What its last attempt came to, where it had one."""
+    """What became of it when a worker last had it, where one had."""
     if job.reason is None:
         return ""
-    return f"It ran before, and that ended so: {job.reason} (attempts so far: {job.attempt} of {job.max_attempts})."
+    if not job.attempt:
+        return f"A worker handed it back: {job.reason}."
+    return f"Its last run ended so: {job.reason} (attempts so far: {job.attempt} of {job.max_attempts})."
 
 
 def _before(ahead: int | None) -> str:
@@ -113,7 +116,7 @@ def _full(job: JobRow, now: Micros, room: Room | None, holders: Sequence[str]) -
     if room is None:
         return ["A limit holds it."]
     name = f"Limit {room.name!r}" + (f" has no room for key {room.key}" if room.key else " has no room")
-    others = f"It holds {_jobs(room.held)}." if room.held > 1 else ""
+    others = f"It holds {_jobs(room.held)}." if room.held > (job.state is State.HELD) else ""
     until = "" if room.opens_at is None else f"until {_moment(room.opens_at)}, for another {_span(room.opens_at - now)}"
     if room.closed_until is not None:
         return [f"{name} {until or 'now'}: a job reported that a limit of somebody else was met.", others]
