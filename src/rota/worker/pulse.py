@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from rota import events
+from rota import events, operate
 from rota.app import Rota
 from rota.attempt import CANCELLED, Run
 from rota.clock import SECOND
@@ -137,6 +137,8 @@ class Pulse:
         if reaped.lost:
             events.tell([events.lost(job) for job in reaped.lost])
             self._rung()
+        if self._app.limiting is None:
+            operate.free_held(self._store, self._identity.id, self._app.now())
         wait = self._interval if reaped.next_in is None else min(reaped.next_in / SECOND, self._interval)
         self._reap_at = now if len(reaped.lost) == _REAP_STEP else now + max(wait, 0.05)
 
