@@ -12,10 +12,12 @@ from rota.errors import NotSupported
 from rota.model import Again, Claimed, Closing, Failed, Outcome
 from rota.rules.instances import BadKey, Instance, by_name, instances_of
 from rota.rules.limits import Declared, agree, in_force
-from rota.rules.sizes import Size
+from rota.rules.sizes import Concurrency, Rate, Size
 from rota.stores.base import Store
 from rota.task import Task
 
+_PART = 3
+"""A worker claims ahead at most one of so many of a limit's places."""
 _REMEMBERED = 10_000
 """So many jobs without a usable key are remembered at the most: ten times what one claim looks at."""
 
@@ -73,6 +75,14 @@ class Limiting:
                 self.bad.pop(next(iter(self.bad), job), None)
             self.bad[job] = error
             return ()
+
+    @property
+    def ahead(self) -> int:
+        """How many jobs a worker may have in hand before those under limits must have a slot: a part of the narrowest limit."""
+        sizes = [limit.size for limit in self._declared.values()]
+        if any(isinstance(size, Rate) for size in sizes):  # they are to start as they are claimed
+            return 0
+        return min((size.most for size in sizes if isinstance(size, Concurrency)), default=0) // _PART
 
     def poll_within(self, seconds: float) -> float:
         """How long a worker may sleep that would look for work each so many seconds: see `rules.admission.poll_within`."""

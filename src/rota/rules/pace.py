@@ -42,14 +42,18 @@ class Pace(Struct, frozen=True):
             return self
         return Pace(self.slots, self.rate, self.target, max(self.weight + weight / jobs, weight / jobs * 2) / 2)
 
-    def room(self, in_hand: int) -> int:
-        """How many jobs to claim now: none until half of the target is used up or a slot is free, since small claims cost."""
+    def room(self, in_hand: int, turns: int = 1) -> int:
+        """How many jobs to claim now: none until a good part of the target is used up or a slot is free, since small claims cost.
+
+        Where the store works on several `turns` at once, each claims its part.
+        """
         target = max(self.target, self.slots)
         if self.weight > 0:
             target = min(target, self.slots + int(WEIGHT_AHEAD / self.weight))
-        if in_hand >= self.slots and in_hand > target // 2:
+        room = target - in_hand
+        if in_hand >= self.slots and 2 * turns * room < target:
             return 0
-        return target - in_hand
+        return min(room, max(self.slots, -(-target // turns)))
 
     def ring_at(self, waiting: int) -> int:
         """After how many ended jobs the store should hear of them: at once when no job waits for a slot, else in batches."""

@@ -41,6 +41,8 @@ _STUBBORN = 5.0
 """Seconds that a coroutine or a process has to end after its time is up, before its job is recorded as failed all the same."""
 _DOUBT = 5.0
 """Seconds after a lost connection in which the server may still have done what was under way on it; it is asked again then."""
+_TIGHT = 1.0
+"""Seconds after a job was held in which no jobs under limits are claimed ahead."""
 _LEAST_OVERLAP = 100
 """So many jobs must have ended for a turn to be sent while another is under way; a smaller one costs more than it gains."""
 
@@ -85,6 +87,7 @@ class Ledger:
         self._doubt_at: float | None = None
         self._resent = False
         self._turned_at = time.monotonic()
+        self._tight_until = 0.0
         self._errors = 0
         """How many unforeseen errors came since a turn was answered."""
         self.failed = False
@@ -205,9 +208,11 @@ class Ledger:
     def _room(self) -> int:
         """How many jobs to claim now, with those that are on their way counted as in hand."""
         coming = sum(posted.ask.limit for posted in self._posted if posted.ask is not None)
-        if self._app.limiting is not None and not self._crew.free:  # a job under a limit is claimed when it can begin
-            return 0
-        return self._pace.room(self._crew.load + coming)
+        limiting = self._app.limiting
+        if limiting is not None and not self._crew.free and not self._plenty(limiting):
+            return 0  # a job under a limit is claimed when it can begin
+        turns = 1 if self._line is None else self._line.ahead
+        return self._pace.room(self._crew.load + coming, turns)
 
     def _post(self, line: Line) -> None:
         """Send what ended and ask for more, if there is cause."""
@@ -218,14 +223,12 @@ class Ledger:
             self._record_singly(former, self._pending[former])
         handed = self._pending.get(worker, [])
         if self._app.limiting is not None:
-            self._turn_under_limits(worker, handed, self._app.limiting)
+            self._turn_under_limits(line, worker, handed, self._app.limiting)
+            self._ring_at(line)
             return
         ask = self._ask(worker, finishing=bool(handed))
         if handed or ask is not None:
-            ends = [self._ended(run, outcome) for run, outcome in handed]
-            line.post(worker, ends, ask, self._app.now())
-            self._pending.pop(worker, None)
-            self._posted.append(Posted(handed, ends, ask, worker))
+            self._send(line, worker, handed, ask)
         self._ring_at(line)
 
     def _ask(self, worker: str, finishing: bool) -> Ask | None:
@@ -233,17 +236,37 @@ class Ledger:
         ask = None if self._stopping.is_set() else self._lookout.ask(self._room(), finishing)
         return ask if ask is None or ask.worker == worker else None  # it may have a new id since a moment ago
 
-    def _turn_under_limits(self, worker: str, handed: list[Handed], limiting: Limiting) -> None:
-        """Write what ended, which gives back the places it took, and then claim; both wait for the store."""
+    def _turn_under_limits(self, line: Line, worker: str, handed: list[Handed], limiting: Limiting) -> None:
+        """Write what ended, which gives back the places it took, and claim: after that, or beside it where there are plenty."""
         finishing = bool(handed)
-        if handed and self._record_together(worker, handed):
-            self._lookout.look = True
+        if handed:
+            if self._plenty(limiting):
+                self._send(line, worker, handed, None)
+            elif self._record_together(worker, handed):
+                self._lookout.look = True
         if (ask := self._ask(worker, finishing)) is None:
             return
-        ask = replace(ask, slots=self._crew.free)
+        free = self._crew.free
+        places = max(free, limiting.ahead - self._crew.load) if self._plenty(limiting) else free
+        ask = replace(ask, slots=min(ask.limit, places))
         found = self._store.admit(ask, limiting, self._app.now())
+        if found.held:
+            self._tight_until = time.monotonic() + _TIGHT
         self._begin(found.claimed, worker, found.limited)
         self._lookout.after_round(ask, found)
+
+    def _plenty(self, limiting: Limiting) -> bool:
+        """Whether jobs under limits may be claimed that do not begin at once: while no limit was met of late.
+
+        A job that waits here for a slot takes a place that another worker could use, and would start later than its rate says.
+        """
+        return limiting.ahead > 0 and time.monotonic() >= self._tight_until
+
+    def _send(self, line: Line, worker: str, handed: list[Handed], ask: Ask | None) -> None:
+        ends = [self._ended(run, outcome) for run, outcome in handed]
+        line.post(worker, ends, ask, self._app.now())
+        self._pending.pop(worker, None)
+        self._posted.append(Posted(handed, ends, ask, worker))
 
     def _record_together(self, worker: str, handed: list[Handed]) -> bool:
         """Write these outcomes, and say whether one of them gave back a place of a limit."""
