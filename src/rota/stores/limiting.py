@@ -105,8 +105,10 @@ class _Rooms(Struct, frozen=True):
 def admit_jobs(database: Database, ask: Ask, limits: Limits, now: Micros | None) -> Round:
     """`Store.admit`. Where the store is lost on the way, what was claimed before is answered."""
     asked = _Asked(ask, limits, list(limits.sizes({})), now)
-    if database.looks_first and not _anything(database, asked):
-        return Round([], frozenset(), 0, False, _until(database.read(*asked.next_opening)))
+    if database.looks_first:
+        opening = database.read(*asked.next_opening)  # before the look at what is due, so that no moment falls between them
+        if not _anything(database, asked):
+            return Round([], frozenset(), 0, False, _until(opening))
     claims: list[Claimed] = []
     limited: set[str] = set()
     held, opened, wider = 0, 0, dict[Instance, int]()
@@ -132,6 +134,7 @@ def admit_jobs(database: Database, ask: Ask, limits: Limits, now: Micros | None)
         if step.over and not (step.diverted and opened < _OPENINGS):
             more = elsewhere
             break
+    claims.sort(key=lambda job: (-job.priority, job.due, job.id))  # a room that was opened in between may let greater ones in
     return Round(claims, frozenset(limited), held, more, next_in)
 
 

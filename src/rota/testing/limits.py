@@ -6,6 +6,7 @@ It is long because it is a table.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from msgspec import Struct
 from rota.clock import SECOND, Micros
 from rota.rules.instances import Instance, instances_of
 from rota.rules.limits import Declared, Limit, in_force, limits_of
-from rota.rules.sizes import Rate, Size, read_size
+from rota.rules.sizes import Concurrency, Rate, Size, read_size
 
 MINUTE, HOUR, DAY = 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND
 
@@ -101,6 +102,25 @@ class Vector(Struct, frozen=True, kw_only=True):
         jobs: list[Waiting | Earlier] = [*self.earlier, *self.waiting]
         among = {instance: sizes[instance.limit] for job in jobs for instance in self.instances(job)}
         return {instance: size for instance, size in among.items() if isinstance(size, Rate)}
+
+
+class Declares:
+    """The limits that some code declares: the options of each task, by its name."""
+
+    def __init__(self, tasks: Mapping[str, Mapping[str, Any]], huge: bool = False) -> None:
+        self._limits = {task: limits_of(task, **options) for task, options in tasks.items()}
+        self._huge = huge
+
+    def sizes(self, overrides: Mapping[str, Size]) -> dict[str, Size]:
+        sizes = in_force([limit for limits in self._limits.values() for limit in limits], overrides)
+        return {name: _huge(size) for name, size in sizes.items()} if self._huge else sizes
+
+    def instances(self, job: str, task: str, args: str) -> tuple[Instance, ...]:
+        return instances_of(self._limits.get(task, ()), json.loads(args)[1])
+
+
+def _huge(size: Size) -> Size:
+    return Rate(1_000_000, SECOND) if isinstance(size, Rate) else Concurrency(1_000_000)
 
 
 def _tenant(tenant: object) -> object:

@@ -27,7 +27,8 @@ from rota.testing.contract.inserts import Inserting
 from rota.testing.contract.keys import Keys
 from rota.testing.contract.leases import Leases
 from rota.testing.contract.lifetime import Lifetime
-from rota.testing.contract.limits import Limiting
+from rota.testing.contract.limit_races import LimitRaces
+from rota.testing.contract.limits import Holding, Limiting
 from rota.testing.contract.looking import Looking
 from rota.testing.contract.outcomes import Outcomes
 from rota.testing.contract.pruning import Pruning
@@ -52,8 +53,10 @@ class StoreContract(
     Pruning,
     Extremes,
     Limiting,
+    Holding,
     Sleeping,
     Turns,
     Races,
+    LimitRaces,
 ):
     """All promises together. Each part may also be used alone while a store is being written."""

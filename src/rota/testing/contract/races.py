@@ -33,7 +33,7 @@ class Races:
                 taken += ids(claims)
             return taken
 
-        taken = [id for each in _at_once(store, [drain] * 4) for id in each]
+        taken = [id for each in at_once(store, [drain] * 4) for id in each]
         assert len(taken) == len(set(taken)) == 400
 
     def test_threads_that_finish_and_claim_at_once_do_every_job_once(self, store: Store) -> None:
@@ -51,7 +51,7 @@ class Races:
                 claims = turn.claimed
             return done
 
-        done = [id for each in _at_once(store, [work] * 4) for id in each]
+        done = [id for each in at_once(store, [work] * 4) for id in each]
         assert len(done) == len(set(done)) == 400
         assert {(each.state, each.claim) for each in everything(store)} == {(State.SUCCEEDED, 1)}
 
@@ -62,7 +62,7 @@ class Races:
                 (answer,) = put(twin, new(key=key))
                 return answer.id, answer.existed
 
-            answers = _at_once(store, [insert] * 4)
+            answers = at_once(store, [insert] * 4)
             assert len({id for id, _ in answers}) == 1
             assert sorted(existed for _, existed in answers) == [False, True, True, True]
 
@@ -76,7 +76,7 @@ class Races:
             def back(twin: Store, keys: Sequence[str] = keys) -> list[str]:
                 return ids(put(twin, *(new(key=key) for key in reversed(keys))))[::-1]
 
-            first, *others = _at_once(store, [there, back, there, back])
+            first, *others = at_once(store, [there, back, there, back])
             assert all(other == first for other in others)
 
     def test_threads_that_send_the_same_insert_at_once_make_one_job(self, store: Store) -> None:
@@ -86,7 +86,7 @@ class Races:
             def send(twin: Store, jobs: Sequence[NewJob] = jobs) -> list[str]:
                 return ids(put(twin, *jobs))
 
-            _at_once(store, [send] * 3)
+            at_once(store, [send] * 3)
             assert sorted(each.id for each in store.get([job.id for job in jobs])) == [job.id for job in jobs]
             store.change(Move.DELETE, [job.id for job in jobs], now=NOW)
 
@@ -102,7 +102,7 @@ class Races:
             def reaped(twin: Store) -> set[str]:
                 return {lost.id for _ in range(10) for lost in twin.lost(3, now=OVER).lost}
 
-            finished, lost = _at_once(store, [done, reaped])
+            finished, lost = at_once(store, [done, reaped])
             assert finished | lost == set(ids(claims))
             assert not finished & lost
             assert {each.id for each in store.get(ids(claims)) if each.state is State.SUCCEEDED} == finished
@@ -113,7 +113,7 @@ class Races:
             worker = join(store)
             put(store, *(new(max_attempts=1) for _ in range(10)))
             claims = claim(store, worker)
-            reaped = _at_once(store, [lambda twin: [lost.id for lost in twin.lost(10, now=OVER).lost]] * 3)
+            reaped = at_once(store, [lambda twin: [lost.id for lost in twin.lost(10, now=OVER).lost]] * 3)
             taken = [id for each in reaped for id in each]
             assert len(taken) == len(set(taken))
             taken += [lost.id for lost in store.lost(10, now=OVER).lost]
@@ -124,7 +124,7 @@ class Races:
         for _ in range(ROUNDS):
             jobs = [new(delay=SECOND) for _ in range(20)]
             put(store, *jobs)
-            promoted = _at_once(store, [lambda twin: sum(twin.promote(7, now=NOW + SECOND).count for _ in range(4))] * 3)
+            promoted = at_once(store, [lambda twin: sum(twin.promote(7, now=NOW + SECOND).count for _ in range(4))] * 3)
             assert sum(promoted) == 20
             store.change(Move.DELETE, [job.id for job in jobs], now=NOW)
 
@@ -140,7 +140,7 @@ class Races:
             def take(twin: Store, worker: str = worker) -> set[str]:
                 return {each.id for _ in range(10) for each in claim(twin, worker, 3)}
 
-            cancelled, claimed = _at_once(store, [cancel, take])
+            cancelled, claimed = at_once(store, [cancel, take])
             assert not cancelled & claimed
             rows = store.get([job.id for job in jobs])
             assert {each.id for each in rows if each.state is State.CANCELLED} == cancelled
@@ -162,7 +162,7 @@ class Races:
                 return sum(finish(twin, worker, claimed, OUTCOMES[outcome]) for claimed in claims)
 
             both: list[Callable[[Store], int]] = [cancel, hand_back]
-            _, counted = _at_once(store, both)
+            _, counted = at_once(store, both)
             assert counted == len(claims)
             assert {each.state for each in store.get(ids(claims))} == {State.CANCELLED}
 
@@ -192,7 +192,7 @@ class Races:
                 twin.lost(100, now=NOW)
                 put(twin, *(new(key=f"k{n}") for n in range(0, 60, 7)))
 
-        _at_once(store, [cancel, retry, work, work, tidy])
+        at_once(store, [cancel, retry, work, work, tidy])
         rows = everything(store)
         assert {job.id for job in jobs} <= {each.id for each in rows}
         unfinished = [each.key for each in rows if not each.state.final]
@@ -211,7 +211,7 @@ class Races:
                     done += 1
             return done
 
-        assert sum(_at_once(store, [work] * 3)) == row(store, job.id).claim
+        assert sum(at_once(store, [work] * 3)) == row(store, job.id).claim
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
     def test_processes_that_share_a_store_never_get_the_same_job(self, store: Store) -> None:
@@ -229,7 +229,7 @@ class Races:
         assert len(taken) == len(set(taken)) == 200
 
 
-def _at_once(store: Store, doings: Sequence[Callable[[Store], T]]) -> list[T]:
+def at_once(store: Store, doings: Sequence[Callable[[Store], T]]) -> list[T]:
     """What each of these answered, done by threads that begin together, each on a twin of the store."""
     barrier = Barrier(len(doings))
 
