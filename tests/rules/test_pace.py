@@ -34,7 +34,7 @@ def test_the_first_claims_are_small_and_grow_fast() -> None:
     for _ in range(5):
         pace = pace.after(50_000, 1.0)
         targets.append(pace.target)
-    assert targets == [32, 128, 512, 8 + 937, 8 + 968]
+    assert targets == [64, 512, 8 + MOST_AHEAD, 8 + MOST_AHEAD, 8 + MOST_AHEAD]
 
 
 def test_a_worker_whose_jobs_became_slow_soon_claims_less() -> None:

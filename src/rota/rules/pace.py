@@ -29,12 +29,12 @@ class Pace(Struct, frozen=True):
     """Characters of a job's arguments, at once as much as in the latest claim, and less by and by."""
 
     def after(self, ended: int, seconds: float) -> Pace:
-        """The pace after a busy stretch in which `ended` jobs ended. It at most quadruples the target: a guess stays small."""
+        """The pace after a busy stretch in which `ended` jobs ended. The target grows at most eightfold: a guess stays small."""
         if seconds <= 0:
             return self
-        rate = (self.rate + ended / seconds) / 2
+        rate = (self.rate + ended / seconds) / 2 if self.rate else ended / seconds
         ahead = min(int(rate * AHEAD_SECONDS), MOST_AHEAD)
-        return Pace(self.slots, rate, min(self.slots + ahead, max(self.target, self.slots) * 4), self.weight)
+        return Pace(self.slots, rate, min(self.slots + ahead, max(self.target, self.slots) * 8), self.weight)
 
     def weighed(self, weight: int, jobs: int) -> Pace:
         """The pace after a claim of so many jobs, whose arguments have `weight` characters together."""
