@@ -22,16 +22,16 @@ from rota.handle import Job, not_found
 from rota.model import Changed, Move, State, WorkerRow
 from rota.operate import Stats, Where
 from rota.options import Options, check_attempts, check_flag, check_name, check_priority, check_queues
-from rota.rules.health import Problem
 from rota.rules.retry import DEFAULT, policy_of
 from rota.settings import DAY, MAX_PAYLOAD, ages, settings
 from rota.stores.base import Store
 from rota.task import NamedTask, Task, TaskDecorator, check_function, declarations, name_of
 
-if TYPE_CHECKING:  # without limits nothing of them is loaded
+if TYPE_CHECKING:  # loaded where they are used: a worker is to stay small
     from rota.inline import Work
     from rota.limiting import Limiting
     from rota.rules.explain import Explanation
+    from rota.rules.health import Problem
     from rota.rules.limits import ConcurrencyOption, Declared, RateOption
     from rota.rules.rooms import Room
 

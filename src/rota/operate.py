@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -12,8 +13,10 @@ from rota.errors import ConfigError
 from rota.ids import is_id
 from rota.model import Ask, Changed, Count, Filter, JobRow, Move, State, WorkerRow
 from rota.options import LARGEST, check_name
-from rota.rules.health import Problem, due, late, problems
 from rota.stores.base import Store
+
+if TYPE_CHECKING:  # a worker does not look after its health
+    from rota.rules.health import Problem
 
 STEP = 500
 """How many jobs one transaction of a bulk change touches."""
@@ -65,6 +68,8 @@ def find(store: Store, which: Where, limit: int, before: str | None = None, queu
 
 
 def stats(store: Store, now: Micros | None) -> Stats:
+    from rota.rules.health import due
+
     counts = store.counts()
     vitals = store.vitals()
     states = dict.fromkeys(State, 0)
@@ -77,6 +82,8 @@ def stats(store: Store, now: Micros | None) -> Stats:
 
 
 def check(store: Store, max_wait: Micros | None, now: Micros | None) -> list[Problem]:
+    from rota.rules.health import late, problems
+
     vitals = store.vitals()
     moment = vitals.now if now is None else now
     workers = store.workers()

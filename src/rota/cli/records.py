@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rota.clock import SECOND, Micros, at
 from rota.model import AttemptRow, Changed, JobRow, WorkerRow
 from rota.operate import Stats
-from rota.rules.explain import Explanation
-from rota.rules.health import Problem
-from rota.rules.rooms import Room
+
+if TYPE_CHECKING:
+    from rota.rules.explain import Explanation
+    from rota.rules.health import Problem
+    from rota.rules.rooms import Room
 
 Record = dict[str, Any]
 

@@ -29,7 +29,7 @@ class Pace(Struct, frozen=True):
     """Characters of a job's arguments, at once as much as in the latest claim, and less by and by."""
 
     def after(self, ended: int, seconds: float) -> Pace:
-        """The pace after a busy stretch in which `ended` jobs ended. The target grows at most eightfold: a guess stays small."""
+        """The pace after a stretch in which `ended` jobs ended. The target grows eightfold at most: a guess stays small."""
         if seconds <= 0:
             return self
         rate = (self.rate + ended / seconds) / 2 if self.rate else ended / seconds
@@ -43,7 +43,7 @@ class Pace(Struct, frozen=True):
         return Pace(self.slots, self.rate, self.target, max(self.weight + weight / jobs, weight / jobs * 2) / 2)
 
     def room(self, in_hand: int, turns: int = 1) -> int:
-        """How many jobs to claim now: none until a good part of the target is used up or a slot is free, since small claims cost.
+        """How many jobs to claim now: none until much of the target is used up or a slot is free, since small claims cost.
 
         Where the store works on several `turns` at once, each claims its part.
         """

@@ -7,12 +7,15 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
 from rota.attempt import Run, failed_to_run, perform
 from rota.clock import SECOND
-from rota.isolation import Child
 from rota.model import Outcome, Released
 from rota.worker.crew import Crew
+
+if TYPE_CHECKING:
+    from rota.isolation import Child
 
 log = logging.getLogger("rota")
 
@@ -70,20 +73,20 @@ class Threads:
                 self._hand_over([following])
 
     def _work(self) -> None:
-        child = Child()
+        process = _Process()
         try:
             while (run := self._inbox.get()) is not None:
-                if not self._serve(run, child):
+                if not self._serve(run, process):
                     return
                 self._idle.release()
         finally:
-            child.kill()
+            process.kill()
 
-    def _serve(self, run: Run | None, child: Child) -> bool:
+    def _serve(self, run: Run | None, process: _Process) -> bool:
         """Run this body and those that its slot goes on to; false when the slot was given away meanwhile."""
         crew = self._crew
         while run is not None:
-            if not crew.end(run, self._outcome(run, child)):
+            if not crew.end(run, self._outcome(run, process)):
                 return False
             run = crew.next()
             if run is not None and run.on_loop:
@@ -91,11 +94,29 @@ class Threads:
                 return True
         return True
 
-    def _outcome(self, run: Run, child: Child) -> Outcome:
+    def _outcome(self, run: Run, process: _Process) -> Outcome:
         try:
             if run.task.isolated and run.refusal is None:
-                return child.perform(run, self._crew.watch)
+                return process.child().perform(run, self._crew.watch)
             self._crew.watch(run)
             return perform(run)
         except Exception as error:  # noqa: BLE001  # a thread that ended here would take its slot and its job along
             return failed_to_run(run, error)
+
+
+class _Process:
+    """A thread's process for isolated bodies; what it takes is loaded with the first of them."""
+
+    def __init__(self) -> None:
+        self._child: Child | None = None
+
+    def child(self) -> Child:
+        if self._child is None:
+            from rota.isolation import Child
+
+            self._child = Child()
+        return self._child
+
+    def kill(self) -> None:
+        if self._child is not None:
+            self._child.kill()
