@@ -169,6 +169,7 @@ class LimitsMachine(RuleBasedStateMachine):
                 worker, [Report(id, each.claim) for id, (by, each, _) in self.running.items() if by == worker], now=self.now
             )
         self.store.promote(ALL, now=self.now)
+        self.store.prune({}, 100, now=self.now)
 
     @precondition(lambda self: len(self.workers) < 3)
     @rule()
@@ -283,8 +284,12 @@ class LimitsMachine(RuleBasedStateMachine):
         which=picks,
         move=st.sampled_from((Move.CANCEL, Move.RETRY, Move.DELETE)),
         state=st.sampled_from((State.QUEUED, State.HELD, None)),
+        looked=st.booleans(),
     )
-    def change(self, which: list[int], move: Move, state: State | None) -> None:
+    def change(self, which: list[int], move: Move, state: State | None, looked: bool) -> None:
+        """Somebody changes jobs, perhaps just after a claim that took none had let some out."""
+        if looked:
+            self._admit(self._worker(0), QUEUES, 0, 0)
         rows = self.store.find(Filter(states=(state,) if state else ()), ALL)
         if rows:
             self.store.change(move, sorted({rows[number % len(rows)].id for number in which}), now=self.now)
@@ -298,10 +303,6 @@ class LimitsMachine(RuleBasedStateMachine):
         if size is not None:
             self.overrides[name] = size
         assert self.store.set_limits() == self.overrides
-
-    @rule()
-    def prune(self) -> None:
-        self.store.prune({}, 100, now=self.now)
 
     # -- what always holds ----------------------------------------------------------------------
 
