@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import click
+from msgspec import Struct
 
 from rota.app import Rota
 from rota.cli.finding import find_app
@@ -21,8 +21,7 @@ _PASSWORD = re.compile(r"(?<=[^/]):[^/@]*@")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass
-class Place:
+class Place(Struct):
     """What the options of the command and of `rota` itself said so far; the later ones count."""
 
     app: str | None = None

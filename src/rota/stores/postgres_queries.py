@@ -63,13 +63,15 @@ class Queries:
         self.channel = f"rota_{zlib.crc32(schema.encode()):08x}"
         """Where this schema's sleepers listen; a name of any length or alphabet becomes a short one.
         Should two schemas of a database share it, each is rung for the other, which does no harm."""
-        texts = queries.load("postgres")
-        self._queries = {
-            name: Query(name, self.qualify(text.replace(":channel", f"'{self.channel}'"))) for name, text in texts.items()
-        }
+        self._made: dict[str, Query] = {}
 
     def __getitem__(self, name: str) -> Query:
-        return self._queries[name]
+        """The query of this name; it is made when it is first asked for, since most programs need few."""
+        made = self._made.get(name)
+        if made is None:
+            text = queries.load("postgres")[name].replace(":channel", f"'{self.channel}'")
+            made = self._made[name] = Query(name, self.qualify(text))
+        return made
 
     def table(self, name: str) -> str:
         """A table's full name, quoted."""

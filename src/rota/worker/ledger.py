@@ -10,9 +10,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rota import events
@@ -49,8 +49,7 @@ _LEAST_OVERLAP = 100
 Handed = tuple[Run, Outcome]
 
 
-@dataclass(frozen=True, slots=True)
-class Posted:
+class Posted(Struct, frozen=True):
     """A turn that is under way."""
 
     handed: list[Handed]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rota.attempt import Run, conclude, timed_out
 from rota.clock import Micros
@@ -26,8 +27,7 @@ _NO_THREAD = 1.0
 """Seconds until it is tried again to start a thread where the system had none."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
+class _Question(Struct, frozen=True):
     run: Run
     until: float
     thread: threading.Thread
