@@ -90,6 +90,19 @@ def on_both(store: str) -> tuple[Target, ...]:
         ratio(store, "20,000 queued: 95 % of the rate at 5,000", MANY, 0.95, FEW),
         ratio(store, "200,000 queued: 95 % of the rate at 5,000", HEAPS, 0.95, FEW),
         ratio(store, "two workers more than one (20,000)", MANY_BY_TWO, 1.0, MANY),
+        ratio(
+            store, "a limit that is never full: 70 % of the rate without", "under a limit never full", 0.7, "without a limit"
+        ),
+        ratio(
+            store, "beside many jobs that a limit holds: 90 % of the rate", "beside many held jobs", 0.9, "beside no held jobs"
+        ),
+        ratio(
+            store,
+            "out of many jobs that a limit holds: 90 % of the rate out of few",
+            "out of many held jobs",
+            0.9,
+            "out of few held jobs",
+        ),
         ratio(store, "32 async callers: eight times one by one", "enqueue async", 8.0, "enqueue"),
         *(
             Target(

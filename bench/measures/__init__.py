@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bench.measures import claims, clients, cold, enqueue, floor, held, idle, imports, latency, throughput
+from bench.measures import claims, clients, cold, enqueue, floor, held, idle, imports, latency, limits, throughput
 from bench.session import Measure
 
 MEASURES: tuple[Measure, ...] = (
     *throughput.MEASURES,
     floor.MEASURE,
     held.MEASURE,
+    *limits.MEASURES,
     *enqueue.MEASURES,
     clients.MEASURE,
     latency.MEASURE,
