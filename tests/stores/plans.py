@@ -12,7 +12,33 @@ ENDS = "{" + ",".join(f'"{id}":[1,5,null]' for id in IDS) + "}"
 
 BATCH: Mapping[str, object] = {"worker": "w", "ids": IDS, "ends": ENDS, "now": None}
 
+ROOMS = '[["mail",""],["post","7"]]'
+
+UNDER_LIMITS: Mapping[str, Mapping[str, object]] = {
+    "me": {"worker": "w"},
+    "rooms_due": {"names": ["mail", "post"], "worker": "w", "now": None},
+    "due_rooms": {"names": ["mail", "post"], "worker": "w", "limit": 100, "now": None},
+    "candidates": {"queues": ["q1", "q2", "q3"], "limit": 100},
+    "lock_rooms": {"ids": IDS, "rooms": ROOMS},
+    "measure": {"rooms": ROOMS, "now": None},
+    "drop_leftovers": {"rooms": ROOMS},
+    "take": {"ids": IDS, "worker": "w", "now": None},
+    "occupy": {"places": f'[["{IDS[0]}",1,"mail",""]]'},
+    "hold": {"ids": IDS[:1], "held": f'{{"{IDS[0]}":["mail",""]}}'},
+    "note_rooms": {"rooms": '[["mail","",1,2,3,4],["post","7",null,null,null,null]]'},
+    "free": {"rooms": ROOMS, "many": 2},
+    "free_ours": {"rooms": ROOMS, "many": 200, "worker": "w"},
+    "next_opening": {"names": ["mail", "post"], "now": None},
+    "give_back": {"ids": IDS, "now": None},
+    "close_rooms": {"closes": '[["mail","",5]]', "now": None},
+    "look_again": {"now": None},
+    "look_at_rooms": {"rooms": ROOMS, "now": None},
+    "marks": {"ids": IDS},
+}
+"""The same of claims under limits, and of what gives back what they took."""
+
 HOT: Mapping[str, Mapping[str, object]] = {
+    **UNDER_LIMITS,
     "insert": {"jobs": f'[["{IDS[0]}","t","q","[]",0,null,0,5,"k",false]]', "now": None},
     "claim": {"worker": "w", "queues": ["q1", "q2", "q3"], "limit": 100, "durable": True, "now": None},
     "succeed": BATCH,

@@ -15,8 +15,10 @@ FOLDER = Path(str(files(rota.stores)))
 
 ONLY_SQLITE = {"heavy", "idle_rooms", "peek"}
 ONLY_POSTGRES = {
+    "begin",
     "claim_behind",
     "clock",
+    "commit",
     "copy",
     "finished",
     "hurry",

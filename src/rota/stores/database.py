@@ -78,8 +78,11 @@ class Database(Protocol):
         """Run `do` in a transaction. It may be run anew when the database asks for that, so it changes nothing else."""
         ...
 
-    def decide(self, do: Callable[[Send], T]) -> T:
-        """The same, for what runs often: along indexes alone. A power cut may undo it, never half of it."""
+    def decide(self, do: Callable[[Send, Send], T]) -> T:
+        """The same, for what runs often: along indexes alone, and with what `do` sends by its second argument it commits.
+
+        A power cut may undo it, never half of it.
+        """
         ...
 
     def insert(self, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]: ...

@@ -141,7 +141,7 @@ def admit_jobs(database: Database, ask: Ask, limits: Limits, now: Micros | None)
 # -- claiming -----------------------------------------------------------------------------------
 
 
-def _claim(asked: _Asked, placed: int, mixed: bool, may_open: bool, send: Send) -> _Step:
+def _claim(asked: _Asked, placed: int, mixed: bool, may_open: bool, send: Send, last: Send) -> _Step:
     """Claim behind so many that are claimed already; `mixed` says whether limits had a say so far.
 
     As many candidates are looked at as there are slots; then more where one was held, or where none has limits and they may
@@ -160,7 +160,7 @@ def _claim(asked: _Asked, placed: int, mixed: bool, may_open: bool, send: Send) 
         return _Step(due=True)
     jobs, marks = _candidates(found[0] if found else [])
     if not jobs:
-        return _Step(over=True, next_in=_until(*send([asked.next_opening, asked.rooms_due])))
+        return _Step(over=True, next_in=_until(*last([asked.next_opening, asked.rooms_due])))
     needs = {job.id: _known(asked.limits.instances(job.id, job.task, job.args), asked.names) for job in jobs}
     sizes, rooms = _lock(asked, {*marks.values(), *(room for needed in needs.values() for room in needed)}, send)
     admitted, held = _decide(jobs, needs, sizes, rooms, slots, left)
@@ -171,7 +171,7 @@ def _claim(asked: _Asked, placed: int, mixed: bool, may_open: bool, send: Send) 
     calls += _notes(rooms, sizes, [room for id in admitted for room in needs[id]], held.values(), diverted)
     if looked < len(jobs) or diverted:
         calls.append(("ring", {}))  # another may take what was locked here and left, or wait for what is opened now
-    *_, opening, due = send([*calls, asked.next_opening, asked.rooms_due])
+    *_, opening, due = last([*calls, asked.next_opening, asked.rooms_due])
     return _Step(
         claimed=[job for job in jobs if job.id in admitted],
         limited=[id for id in admitted if _places(needs[id], sizes)],
@@ -192,12 +192,18 @@ def _known(rooms: Iterable[Instance], names: Sequence[str]) -> tuple[Instance, .
     return tuple(room for room in rooms if room.limit in names)
 
 
-def _lock(asked: _Asked, wanted: Iterable[Instance], send: Send) -> tuple[Mapping[str, Size], _Rooms]:
+def _lock(asked: _Asked, concerned: Iterable[Instance], send: Send) -> tuple[Mapping[str, Size], _Rooms]:
     """Lock rooms, all claims in the same order, and only then see what is so: sizes, what runs, and what time it is."""
-    if not (rooms := sorted(wanted)):
+    if not (rooms := sorted(concerned)):
         return {}, _Rooms({}, (), 0)
-    send([("lock_rooms", {"ids": [], "rooms": _json(rooms)})])
-    overrides, measured = send([("overrides", {}), ("measure", {"rooms": _json(rooms), "now": asked.now})])
+    wanted = _json(rooms)
+    _, overrides, measured = send(
+        [
+            ("lock_rooms", {"ids": [], "rooms": wanted}),
+            ("overrides", {}),
+            ("measure", {"rooms": wanted, "now": asked.now}),
+        ]
+    )
     return asked.sizes(overrides), _measured(measured)
 
 
@@ -312,7 +318,7 @@ def _notes(
 # -- opening ------------------------------------------------------------------------------------
 
 
-def _open(asked: _Asked, wider: Mapping[Instance, int], send: Send) -> bool:
+def _open(asked: _Asked, wider: Mapping[Instance, int], send: Send, last: Send) -> bool:
     """Queue again as many jobs of each room to look at as it may have room for; say whether some are of other queues.
 
     A room of a limit that this worker does not know, although it knows the tasks, holds nobody any more.
@@ -357,7 +363,7 @@ def _open(asked: _Asked, wider: Mapping[Instance, int], send: Send) -> bool:
     queues = [queue for answer in send(calls)[:freed] for (queue,) in answer]
     elsewhere = not set(asked.ask.queues).issuperset(queues)
     if elsewhere or len(queues) > min(asked.ask.slots, asked.ask.limit):
-        send([("ring", {})])
+        last([("ring", {})])
     return elsewhere
 
 

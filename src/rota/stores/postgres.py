@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from itertools import chain
 from typing import TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
@@ -20,7 +19,7 @@ from rota.stores import rows, versions
 from rota.stores.adding import add, chunked, settle
 from rota.stores.database import Call, Link, Params, Row, Run, Send
 from rota.stores.postgres_copy import Ahead, copy
-from rota.stores.postgres_driver import Session
+from rota.stores.postgres_driver import Exchange, Session
 from rota.stores.postgres_line import PostgresLine
 from rota.stores.postgres_pool import Plans, Pool
 from rota.stores.postgres_queries import Queries
@@ -125,11 +124,12 @@ class PostgresDatabase:
 
         return self._again(transaction)
 
-    def decide(self, do: Callable[[Send], T]) -> T:
+    def decide(self, do: Callable[[Send, Send], T]) -> T:
         def transaction(session: Session) -> T:
-            with session.transaction():
-                # What is not durable says so itself, before its first query and again before the others, which does no harm.
-                return do(partial(session.send, durable=False))
+            exchange = Exchange(session)
+            answer = do(exchange.send, exchange.last)
+            exchange.end()
+            return answer
 
         return self._again(transaction, plans="kept")
 

@@ -309,6 +309,14 @@ where backend_xmin is not null and xact_start < now() - interval '5 minutes' and
 order by xact_start
 limit 1
 
+-- name: begin
+-- Begin a transaction that goes on over several round trips.
+begin
+
+-- name: commit
+-- End it.
+commit
+
 -- name: me
 -- Whether a worker is known. Its row is locked, so that whoever takes it for dead either waits or is waited for.
 select 1 from rota_workers where id = :worker for key share
@@ -354,24 +362,21 @@ limit :limit
 for update skip locked
 
 -- name: candidates
--- The first queued jobs of these queues, as they are once they are claimed, and which limit held each last. They are locked.
-select id, task, queue, args, claim + 1, excused, max_attempts, priority, due, case when key_waiting then null else key end, looks,
-       held_limit, held_key
-from rota_jobs
-where id = any(array(
-    select first.id
-    from unnest(:queues) as q (name)
-    cross join lateral (
-        select id, priority, due
-        from rota_jobs
-        where queue = q.name and state = 'queued' and worker is null
-        order by priority desc, due, id
-        limit :limit
-        for update skip locked
-    ) as first
-    order by first.priority desc, first.due, first.id
+-- The first queued jobs of these queues, as they are once they are claimed, and which limit held each last. They are locked, and
+-- read as they were found then: a second look would find what they were when the query began.
+select first.*
+from unnest(:queues) as q (name)
+cross join lateral (
+    select id, task, queue, args, claim + 1, excused, max_attempts, priority, due, case when key_waiting then null else key end, looks,
+           held_limit, held_key
+    from rota_jobs
+    where queue = q.name and state = 'queued' and worker is null
+    order by priority desc, due, id
     limit :limit
-))
+    for update skip locked
+) as first
+order by first.priority desc, first.due, first.id
+limit :limit
 
 -- name: lock_rooms
 -- Lock these rooms, and those in which these jobs have places, in one order for all; missing ones are made: [name, key].

@@ -48,6 +48,33 @@ class Session:
             self.driver().execute(sql.SQL(statement))
 
 
+class Exchange:
+    """One transaction over several round trips: it begins with the first and is committed with the last.
+
+    Its commit does not wait for the disk. One that is not ended is undone, since its connection is not used again.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._open = False
+
+    def send(self, calls: Sequence[Call]) -> list[list[Row]]:
+        if self._open:
+            return self._session.send(calls)
+        self._open = True
+        return self._session.send([("begin", {}), ("hurry", {}), *calls])[1:]  # what hurries is not answered
+
+    def last(self, calls: Sequence[Call]) -> list[list[Row]]:
+        answers = self.send([*calls, ("commit", {})])
+        self._open = False
+        return answers[:-1]
+
+    def end(self) -> None:
+        """Commit, where that was not done."""
+        if self._open:
+            self.last([])
+
+
 def meaning(error: psycopg.Error, place: str) -> StoreError:
     """What a driver's error means to whoever runs jobs, in one line."""
     said = " ".join(str(error).split())

@@ -97,11 +97,15 @@ class SqliteDatabase:
         self.open()
         return self._engine.write(lambda cursor: do(cursor.run), durable=True)
 
-    def decide(self, do: Callable[[Send], T]) -> T:
+    def decide(self, do: Callable[[Send, Send], T]) -> T:
+        def transaction(cursor: Cursor) -> T:
+            def send(calls: Sequence[Call]) -> list[list[Row]]:
+                return [_answer(cursor, query, params) for query, params in calls]
+
+            return do(send, send)
+
         self.open()
-        return self._engine.write(
-            lambda cursor: do(lambda calls: [_answer(cursor, query, params) for query, params in calls]), durable=False
-        )
+        return self._engine.write(transaction, durable=False)
 
     def insert(self, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]:
         chunks = chunked(jobs)
