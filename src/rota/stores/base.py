@@ -144,7 +144,10 @@ class Store(Protocol):
     # -- workers --------------------------------------------------------------------------------
 
     def join(self, worker: WorkerRow, now: Micros | None = None) -> None:
-        """Make the worker known, with a lease of `worker.lease` from now. Its id must be new."""
+        """Make the worker known, with a lease of `worker.lease` from now. Its id must be new.
+
+        What limits hold is looked at again, as this worker may know other sizes.
+        """
         ...
 
     def leave(self, worker: str, now: Micros | None = None) -> None:
@@ -215,9 +218,11 @@ class Store(Protocol):
     def admit(self, ask: Ask, limits: Limits, now: Micros | None = None) -> Round:
         """`claim`, under limits: what may start by `rota.rules.admission` is claimed, what meets a full limit is held.
 
-        Jobs whose limits have room by now, because of the time or of another size, are queued again before. All that is read
-        and decided about a room happens under a lock of it, and its moment is read after that lock was got. Jobs stay queued
-        that would take more than `ask.slots` places. Looks at a bounded number of jobs.
+        Jobs whose limits have room by now, because of the time or of another size, are queued again before, those of every
+        queue. All that is read and decided about a room happens under a lock of it, and its moment is read after that lock was
+        got. Jobs stay queued that would take more than `ask.slots` places. Looks at a bounded number of jobs, in several steps
+        of which each is atomic: when the store is lost on the way, what was claimed before is answered, or, where that is
+        nothing, `StoreUnavailable` is raised. A room that holds jobs is looked at once a minute at least.
         """
         ...
 
@@ -279,7 +284,10 @@ class Store(Protocol):
         ...
 
     def prune(self, ages: Mapping[State, Micros], limit: int, now: Micros | None = None) -> dict[State, int]:
-        """Delete up to `limit` finished jobs that ended longer ago than their state's age; states without an age stay."""
+        """Delete up to `limit` finished jobs that ended longer ago than their state's age; states without an age stay.
+
+        So go rooms of limits that nothing holds on to.
+        """
         ...
 
     def prunable(self, ages: Mapping[State, Micros], now: Micros | None = None) -> dict[State, int]:
