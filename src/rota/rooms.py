@@ -19,7 +19,7 @@ from rota.stores.base import Store
 def rooms(store: Store, limiting: Limiting | None, now: Micros | None) -> list[Room]:
     """Each room that the store knows, and each limit that code declares or someone set; by name, the fullest key first."""
     declared: Mapping[str, Declared] = {} if limiting is None else limiting.declared()
-    overrides = store.set_limits()
+    overrides = store.overrides()
     known = store.rooms()
     known += [LimitRow(name, "", 0, 0) for name in sorted({*declared, *overrides}.difference(row.name for row in known))]
     moment = store.vitals().now if now is None else now
@@ -45,7 +45,7 @@ def set_size(store: Store, limiting: Limiting | None, name: str, size: int | str
     declared = {} if limiting is None else limiting.declared()
     if name in declared:
         _check_kind(declared[name], read, size)
-    elif declared and name not in store.set_limits() and all(row.name != name for row in store.rooms()):
+    elif declared and name not in store.overrides() and all(row.name != name for row in store.rooms()):
         names = ", ".join(repr(each) for each in sorted(declared))
         raise ConfigError(f"no limit is named {name!r}: the limits of this app are {names}")
     store.set_limit(name, read, now)

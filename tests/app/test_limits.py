@@ -376,7 +376,7 @@ def test_what_cannot_be_set_is_refused(app: Rota, name: str, size: Any, said: st
     app.task(name="call", rate="10/m")(lambda: None)
     with pytest.raises(ConfigError, match=said):
         app.set_limit(name, size)
-    assert app.store.set_limits() == {}
+    assert app.store.overrides() == {}
 
 
 def test_an_app_without_limits_may_set_those_of_others(app: Rota) -> None:

@@ -233,7 +233,7 @@ class Store(Protocol):
         """
         ...
 
-    def set_limits(self) -> dict[str, Size]:
+    def overrides(self) -> dict[str, Size]:
         """The sizes that were set, by the names of their limits."""
         ...
 

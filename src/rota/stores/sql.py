@@ -158,7 +158,7 @@ class SqlStore:
         # What a claim held meanwhile, it held under a room's lock; who locks it later goes by the new size.
         self._database.work(lambda run: moves.look_at_limit(run, name, now))
 
-    def set_limits(self) -> dict[str, Size]:
+    def overrides(self) -> dict[str, Size]:
         from rota.rules.sizes import read_size
 
         return {name: read_size(size) for name, size in self._database.read("overrides", {})}

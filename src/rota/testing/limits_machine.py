@@ -143,7 +143,7 @@ class LimitsMachine(RuleBasedStateMachine):
             self.store.leave(worker, now=self.now)
         left = [row.id for row in self.store.find(Filter(), ALL)]
         assert all(each.after is None for each in self.store.change(Move.DELETE, left, now=self.now))
-        for name in self.store.set_limits():
+        for name in self.store.overrides():
             self.store.set_limit(name, None, now=self.now)
 
     # -- what may happen ------------------------------------------------------------------------
@@ -302,7 +302,7 @@ class LimitsMachine(RuleBasedStateMachine):
         self.overrides.pop(name, None)
         if size is not None:
             self.overrides[name] = size
-        assert self.store.set_limits() == self.overrides
+        assert self.store.overrides() == self.overrides
 
     # -- what always holds ----------------------------------------------------------------------
 

@@ -410,14 +410,14 @@ class Holding:
         put(store, *(job() for _ in range(10)))
         assert len(settled(store, worker, ONE)) == 1
         store.set_limit(MAIL, Concurrency(4), now=NOW)
-        assert store.set_limits() == {MAIL: Concurrency(4)}
+        assert store.overrides() == {MAIL: Concurrency(4)}
         assert len(settled(store, worker, ONE)) == 3
         store.set_limit(MAIL, Concurrency(2), now=NOW)
         assert settled(store, worker, ONE) == []
         store.set_limit(MAIL, Concurrency(6), now=NOW)
         assert len(settled(store, worker, ONE)) == 2
         store.set_limit(MAIL, None, now=NOW)
-        assert store.set_limits() == {}
+        assert store.overrides() == {}
         assert settled(store, worker, ONE) == []
 
     def test_a_lower_size_holds_until_enough_ended(self, store: Store) -> None:
