@@ -4,10 +4,10 @@
 - `ledger`: the thread that writes outcomes and claims jobs in one round trip.
 - `lookout`: when the ledger looks for work, and under which queues.
 - `pulse`: the thread that keeps the lease, reaps and prunes.
-- `listening`: the thread that hears the store ring.
 - `threads`, `coroutines`: what runs bodies (the runners).
+- `loop`, `culprit`: one event loop in a thread of its own, and who blocks it.
 - `crew`: the jobs in hand: who has a slot, who waits, what ended.
-- `bell`: what the ledger sleeps on, and anything may ring.
+- `overtime`: the end of jobs whose bodies outlive their time.
 - `identity`: the worker's row in the store.
 - `backoff`: the waits while the store is away.
 - `ending`: the end of the process.
