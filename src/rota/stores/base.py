@@ -221,8 +221,8 @@ class Store(Protocol):
         Jobs whose limits have room by now, because of the time or of another size, are queued again before, those of every
         queue. All that is read and decided about a room happens under a lock of it, and its moment is read after that lock was
         got. Jobs stay queued that would take more than `ask.slots` places. Looks at a bounded number of jobs, in several steps
-        of which each is atomic: when the store is lost on the way, what was claimed before is answered, or, where that is
-        nothing, `StoreUnavailable` is raised. A room that holds jobs is looked at once a minute at least.
+        of which each is atomic: after an error some may be claimed, for which there is `reconcile`. A room that holds jobs is
+        looked at once a minute at least.
         """
         ...
 

@@ -14,7 +14,6 @@ from functools import partial
 from msgspec import Struct
 
 from rota.clock import SECOND, Micros
-from rota.errors import StoreUnavailable
 from rota.model import Ask, Claimed, Round
 from rota.rules.admission import Candidate, Usage, admit, opens_at
 from rota.rules.instances import Instance
@@ -103,7 +102,7 @@ class _Rooms(Struct, frozen=True):
 
 
 def admit_jobs(database: Database, ask: Ask, limits: Limits, now: Micros | None) -> Round:
-    """`Store.admit`. Where the store is lost on the way, what was claimed before is answered."""
+    """`Store.admit`. An error may come after a transaction that claimed: the worker gets to `reconcile` then, as after any."""
     asked = _Asked(ask, limits, list(limits.sizes({})), now)
     if database.looks_first:
         opening = database.read(*asked.next_opening)  # before the look at what is due, so that no moment falls between them
@@ -114,16 +113,11 @@ def admit_jobs(database: Database, ask: Ask, limits: Limits, now: Micros | None)
     held, opened, wider = 0, 0, dict[Instance, int]()
     more, mixed, elsewhere, next_in = True, False, False, None
     for _ in range(_TURNS):
-        try:
-            step = database.decide(partial(_claim, asked, len(claims), mixed, opened < _OPENINGS))
-            if step.due:
-                opened, next_in = opened + 1, 0
-                elsewhere |= database.decide(partial(_open, asked, wider))
-                continue
-        except StoreUnavailable:
-            if not claims:
-                raise
-            return Round(claims, frozenset(limited), held, True, 0)
+        step = database.decide(partial(_claim, asked, len(claims), mixed, opened < _OPENINGS))
+        if step.due:
+            opened, next_in = opened + 1, 0
+            elsewhere |= database.decide(partial(_open, asked, wider))
+            continue
         claims += step.claimed
         limited.update(step.limited)
         held += step.held

@@ -1,0 +1,39 @@
+"""Tables that an older Rota made become those of this one, with the jobs in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rota.ids import new_id
+from rota.model import Ended, NewJob, State, Succeeded, WorkerRow
+from rota.stores import open_store, queries
+from rota.testing.contract.limits import ONE, admit
+from servers import PostgresServer
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_store_without_limits_gets_them_and_keeps_its_jobs(
+    kind: str, tmp_path: Path, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = queries.migrations
+    with postgres_server.schema() as postgres_url:
+        url = postgres_url if kind == "postgres" else f"sqlite:///{tmp_path / 'jobs.db'}"
+        with monkeypatch.context() as before:
+            before.setattr(queries, "migrations", lambda dialect: known(dialect)[:1])
+            old = open_store(url)
+            assert old.migrate() == ["0001_tables"]
+            jobs = [NewJob(new_id(), "mail", "default", "[[],{}]") for _ in range(3)]
+            old.insert(jobs)
+            old.close()
+        store = open_store(url)
+        assert store.migrate() == ["0002_limits"]
+        worker = WorkerRow(new_id(), "w", "h", 1, None, ["mail"], 1, 600_000_000, "1")
+        store.join(worker)
+        [claimed] = admit(store, worker.id, ONE, now=None).claimed
+        assert claimed.id == jobs[0].id
+        assert {each.state for each in store.get([each.id for each in jobs[1:]])} == {State.HELD}
+        store.finish(worker.id, [Ended(claimed.id, claimed.claim, Succeeded(), limited=True)])
+        assert [each.id for each in admit(store, worker.id, ONE, now=None).claimed] == [jobs[1].id]
+        store.close()
