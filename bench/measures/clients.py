@@ -23,8 +23,9 @@ def together(run: Run, command: str, jobs: int) -> float:
 
 
 def act(session: Session, contender: Contender) -> None:
-    jobs = session.size(1_000, 200)
-    for command, figure in (("enqueue", "clients"), ("enqueue_silently", "clients silent")):
+    jobs = session.size(500, 100)
+    kinds = [("enqueue", "clients"), ("enqueue_silently", "clients silent")]
+    for command, figure in (*kinds, *reversed(kinds)):  # whoever comes first finds the server's caches colder
         with session.run(contender) as run:
             # A backlog of short sleeps: the worker never gets to rest, and leaves the processor to the clients.
             run.answers("naps", 20_000)
