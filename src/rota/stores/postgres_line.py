@@ -42,13 +42,13 @@ class PostgresLine:
     def wait(self, timeout: float, bell: Bell, when_rung: Sequence[Call]) -> bool:
         wire = self._wire
         with self._pool.errors():
-            shots = ready_made(self._queries, when_rung, durable=False)  # now, so that nothing is left to do when it rings
+            made = ready_made(self._queries, when_rung, durable=False)  # now, so that nothing is left to do when it rings
             if not wire.rang:
                 bell.wait(timeout, wire.socket)
                 wire.read()
             rang, wire.rang = wire.rang, False
-            if rang and shots:
-                wire.fire(shots)
+            if rang and made:
+                wire.send_made(made)
             return rang
 
     def close(self) -> None:

@@ -29,20 +29,20 @@ _HURRIES = frozenset({"claim", "claim_behind"})
 """Queries that themselves see to it that their commit need not wait for the disk."""
 _HURRY: Call = ("hurry", {})
 _UNHEARD = ""
+"""Stands among the results that are expected for one that nobody asked for."""
+
+Made = tuple[str, Query, list[bytes | None]]
+"""A query that is ready to be sent: its name, its text, and its parameters."""
 
 
-Shot = tuple[str, Query, list[bytes | None]]
-"""A query, by its name and as it is sent, with its parameters."""
-
-
-def ready_made(queries: Queries, calls: Sequence[Call], durable: bool) -> list[Shot]:
+def ready_made(queries: Queries, calls: Sequence[Call], durable: bool) -> list[Made]:
     """Queries with their parameters as they are sent."""
     unheard = () if durable or _HURRIES.issuperset(name for name, _ in calls) else (_HURRY,)
-    shots: list[Shot] = []
+    made: list[Made] = []
     for name, params in (*unheard, *calls):
         query = queries[name]
-        shots.append((name, query, query.values({**params, "durable": durable})))
-    return shots
+        made.append((name, query, query.values({**params, "durable": durable})))
+    return made
 
 
 class Wire:
@@ -58,7 +58,7 @@ class Wire:
         self._prepares = prepares
         self._prepared: set[str] = set()
         self._expected: deque[deque[str | None]] = deque()
-        """For each transaction on its way, what its results are: answers (`None`), and statements that were prepared."""
+        """For each transaction on its way, what its results are: answers (`None`), prepared statements, and `_UNHEARD`."""
         self._found: list[list[Row]] = []
         self._error: psycopg.Error | None = None
         self._poll = select.poll() if hasattr(select, "poll") else None  # Windows has none
@@ -102,15 +102,15 @@ class Wire:
 
         Where it need not be `durable`, its commit does not wait for the disk.
         """
-        self.fire(ready_made(queries, calls, durable))
+        self.send_made(ready_made(queries, calls, durable))
 
-    def fire(self, shots: Sequence[Shot]) -> None:
-        """Send what was made ready before."""
+    def send_made(self, made: Sequence[Made]) -> None:
+        """`send` what was made ready before."""
         libpq = self._libpq
         if libpq.pipeline_status == pq.PipelineStatus.OFF:
             libpq.enter_pipeline_mode()
         expected: deque[str | None] = deque()
-        for name, query, values in shots:
+        for name, query, values in made:
             if not self._prepares:
                 libpq.send_query_params(query.text, values, param_formats=query.formats)
             else:
