@@ -73,9 +73,10 @@ CONTENTS: dict[str, tuple[str, list[str]]] = {
     "Opening a store": ("rota.stores", ["open_store"]),
     "The SQLite store": ("rota.stores.sqlite", ["open_sqlite", "open_memory"]),
     "The Postgres store": ("rota.stores.postgres", ["open_postgres"]),
-    "Writing a store": ("rota.stores", ["Store", "Line"]),
+    "Writing a store": ("rota.stores", ["Store", "Line", "Limits"]),
     "Testing a store": ("rota.testing.contract", ["StoreContract"]),
     "Comparing a store": ("rota.testing.machine", ["compare"]),
+    "Comparing a store under limits": ("rota.testing.limits_machine", ["keep_limits"]),
 }
 """The sections of the reference: for each the module to import from, and what it holds."""
 

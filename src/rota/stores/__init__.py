@@ -7,9 +7,9 @@ from importlib import import_module
 from urllib.parse import urlsplit
 
 from rota.errors import ConfigError, DriverMissing
-from rota.stores.base import Line, Store
+from rota.stores.base import Limits, Line, Store
 
-__all__ = ["Line", "Store", "open_store"]
+__all__ = ["Limits", "Line", "Store", "open_store"]
 
 _BUILT_IN = {
     "sqlite": "rota.stores.sqlite:open_sqlite",
