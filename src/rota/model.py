@@ -173,7 +173,7 @@ class Ask(Struct, frozen=True):
     queues: tuple[str, ...]
     limit: int
     slots: int = 0
-    """How many of them may be jobs under a limit, for `admit`: such a job is claimed only when its body begins at once."""
+    """How many of them may be jobs under a limit, for `admit`: each has its places from the claim on, begun or not."""
     behind: Mapping[str, Claimed] = {}
     """The job that was last in the order of each queue in an earlier claim. A store in which claims walk over what is gone may
     begin behind it, so that of jobs with its priority one due before it waits for a claim without this."""
