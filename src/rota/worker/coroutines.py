@@ -31,7 +31,7 @@ _FAREWELL = 2.0
 
 
 class Coroutines:
-    """The first loop starts when the first coroutine comes; another one when all that there are are blocked."""
+    """The first loop starts when the first coroutine comes; another one when every one before it is blocked."""
 
     def __init__(self, crew: Crew, hand_over: Callable[[Sequence[Run]], None]) -> None:
         self._crew = crew
