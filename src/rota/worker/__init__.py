@@ -2,12 +2,14 @@
 
 - `worker`: starts and stops the rest.
 - `ledger`: the thread that writes outcomes and claims jobs in one round trip.
+- `recorder`: outcomes, as the store is given them and as people are told.
+- `restraint`: how far ahead jobs under limits are claimed.
 - `lookout`: when the ledger looks for work, and under which queues.
 - `pulse`: the thread that keeps the lease, reaps and prunes.
 - `threads`, `coroutines`: what runs bodies (the runners).
 - `loop`, `culprit`: one event loop in a thread of its own, and who blocks it.
 - `crew`: the jobs in hand: who has a slot, who waits, what ended.
-- `overtime`: the end of jobs whose bodies outlive their time.
+- `overtime`: bodies whose time is up.
 - `identity`: the worker's row in the store.
 - `backoff`: the waits while the store is away.
 - `ending`: the end of the process.

@@ -13,15 +13,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from rota import events
 from rota.app import Rota
-from rota.attempt import LOST, SHUTDOWN, TIMED_OUT, Run
+from rota.attempt import LOST, SHUTDOWN, Run
 from rota.bell import Bell
 from rota.errors import StoreUnavailable
-from rota.model import Ask, Claimed, Ended, Failed, Failure, Outcome, Released, Report, State, Succeeded, Turn
-from rota.rules.decide import keeps, unknown
+from rota.model import Ask, Claimed, Ended, Released, Report, Turn
+from rota.rules.decide import unknown
 from rota.rules.pace import STALE_SECONDS, Pace
 from rota.stores.base import Line, Store
 from rota.worker.backoff import FATAL_TRIES, Backoff
@@ -29,6 +27,8 @@ from rota.worker.crew import Crew
 from rota.worker.identity import Identity
 from rota.worker.lookout import Lookout
 from rota.worker.overtime import Overtime
+from rota.worker.recorder import Handed, Recorder
+from rota.worker.restraint import Restraint
 
 if TYPE_CHECKING:  # without limits nothing of them is loaded
     from rota.limiting import Limiting
@@ -37,16 +37,10 @@ log = logging.getLogger("rota")
 
 _TOGETHER = 0.005
 """Seconds that an outcome waits for others while there are jobs waiting for slots."""
-_STUBBORN = 5.0
-"""Seconds that a coroutine or a process has to end after its time is up, before its job is recorded as failed all the same."""
 _DOUBT = 5.0
 """Seconds after a lost connection in which the server may still have done what was under way on it; it is asked again then."""
-_TIGHT = 1.0
-"""Seconds after a job was held in which no jobs under limits are claimed ahead."""
 _LEAST_OVERLAP = 100
 """So many jobs must have ended for a turn to be sent while another is under way; a smaller one costs more than it gains."""
-
-Handed = tuple[Run, Outcome]
 
 
 class Posted(Struct, frozen=True):
@@ -72,6 +66,8 @@ class Ledger:
         self._lookout = lookout
         self._poll = poll
         self._overtime = Overtime(crew)
+        self._recorder = Recorder(app, store)
+        self._restraint = Restraint(crew)
         self._pace = Pace(crew.slots)
         self._stopping = threading.Event()
         self._handback_at: float | None = None
@@ -84,9 +80,7 @@ class Ledger:
         self._uncertain = False
         """Whether the store may take jobs for claimed by this worker that are not in its hands."""
         self._doubt_at: float | None = None
-        self._resent = False
         self._turned_at = time.monotonic()
-        self._tight_until = 0.0
         self._errors = 0
         """How many unforeseen errors came since a turn was answered."""
         self.failed = False
@@ -150,7 +144,7 @@ class Ledger:
     def _step(self) -> None:
         """Look after deadlines and shutdown, take a turn with the store if there is cause, and sleep until there is."""
         self._lookout.heed()
-        self._end_overdue()
+        self._overtime.end_overdue()
         if self._stopping.is_set():
             self._wind_down()
         elif self._crew.stalled() > STALE_SECONDS:
@@ -180,7 +174,7 @@ class Ledger:
 
     def _lose_line(self) -> None:
         """After an error: what was under way may have been done, or not, or be done in a moment."""
-        self._uncertain = self._resent = True
+        self._uncertain = self._recorder.resent = True
         self._doubt_at = time.monotonic() + _DOUBT
         for posted in reversed(self._posted):
             if posted.handed:
@@ -208,7 +202,7 @@ class Ledger:
         """How many jobs to claim now, with those that are on their way counted as in hand."""
         coming = sum(posted.ask.limit for posted in self._posted if posted.ask is not None)
         limiting = self._app.limiting
-        if limiting is not None and not self._crew.free and not self._plenty(limiting):
+        if limiting is not None and not self._crew.free and not self._restraint.lets_wait(limiting):
             return 0  # a job under a limit is claimed when it can begin
         turns = 1 if self._line is None else self._line.ahead
         return self._pace.room(self._crew.load + coming, turns)
@@ -239,37 +233,27 @@ class Ledger:
         """Write what ended, which gives back the places it took, and claim: after that, or beside it where there are plenty."""
         finishing = bool(handed)
         if handed:
-            if self._plenty(limiting):
+            if self._restraint.lets_wait(limiting):
                 self._send(line, worker, handed, None)
             elif self._record_together(worker, handed):
                 self._lookout.look = True
         if (ask := self._ask(worker, finishing)) is None:
             return
-        free = self._crew.free
-        places = max(free, limiting.ahead - self._crew.load) if self._plenty(limiting) else free
-        ask = replace(ask, slots=min(ask.limit, places))
+        ask = self._restraint.kept_to(ask, limiting)
         found = self._store.admit(ask, limiting, self._app.now())
-        if found.held:
-            self._tight_until = time.monotonic() + _TIGHT
+        self._restraint.heed(found)
         self._begin(found.claimed, worker, found.limited)
         self._lookout.after_round(ask, found)
 
-    def _plenty(self, limiting: Limiting) -> bool:
-        """Whether jobs under limits may be claimed that do not begin at once: while no limit was met of late.
-
-        A job that waits here for a slot takes a place that another worker could use, and would start later than its rate says.
-        """
-        return limiting.ahead > 0 and time.monotonic() >= self._tight_until
-
     def _send(self, line: Line, worker: str, handed: list[Handed], ask: Ask | None) -> None:
-        ends = [self._ended(run, outcome) for run, outcome in handed]
+        ends = [self._recorder.ended(run, outcome) for run, outcome in handed]
         line.post(worker, ends, ask, self._app.now())
         self._pending.pop(worker, None)
         self._posted.append(Posted(handed, ends, ask, worker))
 
     def _record_together(self, worker: str, handed: list[Handed]) -> bool:
         """Write these outcomes, and say whether one of them gave back a place of a limit."""
-        ends = [self._ended(run, outcome) for run, outcome in handed]
+        ends = [self._recorder.ended(run, outcome) for run, outcome in handed]
         try:
             turn = self._store.finish(worker, ends, None, self._app.now())
         except StoreUnavailable:
@@ -308,7 +292,7 @@ class Ledger:
         """Begin what a turn claimed, tell of what it wrote, and learn from both."""
         self._errors = 0
         self._begin(turn.claimed, posted.worker)
-        self._tell(posted.handed, posted.ends, turn.counted)
+        self._recorder.tell(posted.handed, posted.ends, turn.counted)
         self._backoff.over()
         self._learn(len(posted.ends))
         if posted.ask is not None:
@@ -322,47 +306,8 @@ class Ledger:
         self._crew.ring_at = at
 
     def _record_singly(self, worker: str, handed: list[Handed]) -> None:
-        """Each outcome by itself; one that the store cannot take goes in without its result, or as a failure that says so."""
-        while handed:
-            run, outcome = handed[0]
-            try:
-                end = self._ended(run, outcome)
-                turn = self._store.finish(worker, [end], None, self._app.now())
-            except StoreUnavailable:
-                raise
-            except Exception as error:
-                log.exception("the outcome of job %s could not be stored", run.job.id)
-                failure = Failure(type(error).__name__, "the attempt's outcome could not be stored; see the worker's log")
-                end = self._ended(run, Succeeded() if isinstance(outcome, Succeeded) else Failed(failure))
-                turn = self._store.finish(worker, [end], None, self._app.now())
-            handed.pop(0)
-            self._resent = True  # the try together may have been heard
-            self._tell([(run, outcome)], [end], turn.counted)
+        self._recorder.write_singly(worker, handed)
         del self._pending[worker]
-
-    def _ended(self, run: Run, outcome: Outcome) -> Ended:
-        job, limiting = run.job, self._app.limiting
-        closes, closes_for = ((), 0) if limiting is None else limiting.closes(job, outcome)
-        return Ended(
-            job.id, job.claim, outcome, run.took, keeps(outcome, self._app.settings.kept), run.limited, closes, closes_for
-        )
-
-    def _tell(self, handed: list[Handed], ends: list[Ended], counted: frozenset[str]) -> None:
-        if len(counted) < len(ends) and self._resent:
-            counted |= self._recorded_before(handed, counted)
-        self._resent = False
-        quiet = not log.isEnabledFor(logging.INFO)
-        for (run, _), end in zip(handed, ends, strict=True):
-            if end.id not in counted:
-                log.warning("the lease of job %s (%s) was lost while it ran: its outcome is not recorded", end.id, run.job.task)
-            elif not quiet or not isinstance(end.outcome, Succeeded):  # an event costs more than the rest of a small job
-                events.tell([events.ended(run.job, end)])
-
-    def _recorded_before(self, handed: list[Handed], counted: frozenset[str]) -> frozenset[str]:
-        """Those outcomes that an earlier try wrote, whose answer was lost with the connection."""
-        claims = {run.job.id: run.job.claim for run, _ in handed if run.job.id not in counted}
-        found = self._store.get(list(claims))
-        return frozenset(row.id for row in found if row.claim == claims[row.id] and row.state is not State.RUNNING)
 
     def _begin(self, claimed: list[Claimed], worker: str, limited: frozenset[str] = frozenset()) -> None:
         tasks = self._app.tasks
@@ -386,22 +331,6 @@ class Ledger:
         if ended:
             self._pace = self._pace.after(ended, now - self._turned_at)
         self._turned_at = now
-
-    def _end_overdue(self) -> None:
-        """Interrupt bodies whose time is up. A plain thread cannot be stopped: its job is recorded as failed all the same."""
-        if not self._crew.timed:
-            return
-        now = time.monotonic()
-        for run in list(self._crew.timed):
-            if run.deadline is None or now < run.deadline:
-                continue
-            stoppable = run.task.is_coroutine or run.task.isolated
-            if not run.interrupted:
-                run.interrupt(TIMED_OUT)
-                if stoppable:
-                    run.deadline = now + _STUBBORN
-                    continue
-            self._overtime.give_up(run)
 
     def _reconcile(self) -> None:
         """After a lost reply: hand back what the store thinks is in hand here and is not, and drop what it knows nothing of."""

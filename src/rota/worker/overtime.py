@@ -1,4 +1,4 @@
-"""Bodies that outlive their time: their jobs end over their heads.
+"""Bodies whose time is up: they are interrupted, and the jobs of those that run on end over their heads.
 
 What follows is the task's retry policy to say, which may be a function of the user's and block. So each is asked in a
 thread of its own, and the ledger waits for none.
@@ -12,7 +12,7 @@ import time
 
 from msgspec import Struct
 
-from rota.attempt import Run, conclude, timed_out
+from rota.attempt import TIMED_OUT, Run, conclude, timed_out
 from rota.clock import Micros
 from rota.model import Outcome
 from rota.rules.decide import decide
@@ -21,6 +21,8 @@ from rota.worker.crew import Crew
 
 log = logging.getLogger("rota")
 
+_STUBBORN = 5.0
+"""Seconds that a coroutine or a process has to end after its time is up, before its job is recorded as failed all the same."""
 _PATIENCE = 5.0
 """Seconds that a retry policy has to answer."""
 _NO_THREAD = 1.0
@@ -34,16 +36,32 @@ class _Question(Struct, frozen=True):
 
 
 class Overtime:
-    """Gives up bodies that do not end. Used by the ledger's thread alone."""
+    """Interrupts bodies, and gives up those that do not end. Used by the ledger's thread alone."""
 
     def __init__(self, crew: Crew) -> None:
         self._crew = crew
         self._questions: list[_Question] = []
 
-    def give_up(self, run: Run) -> None:
+    def end_overdue(self) -> None:
+        """Interrupt bodies whose time is up. A plain thread cannot be stopped: its job is recorded as failed all the same."""
+        if not self._crew.timed:
+            return
+        now = time.monotonic()
+        for run in list(self._crew.timed):
+            if run.deadline is None or now < run.deadline:
+                continue
+            stoppable = run.task.is_coroutine or run.task.isolated
+            if not run.interrupted:
+                run.interrupt(TIMED_OUT)
+                if stoppable:
+                    run.deadline = now + _STUBBORN
+                    continue
+            self._give_up(run)
+
+    def _give_up(self, run: Run) -> None:
         """Have the failure of this body recorded, soon, and its slot given away: such bodies must not use up the worker.
 
-        To be called again at the run's deadline, which is moved on: a policy that has not answered by then is not waited for
+        Called again at the run's deadline, which is moved on: a policy that has not answered by then is not waited for
         any longer, nor asked for another job of the task until it answers, so that no more than `slots` threads are lost to it.
         """
         now = time.monotonic()

@@ -1,0 +1,75 @@
+"""What attempts came to, as the store is given it and as people are told of it."""
+
+from __future__ import annotations
+
+import logging
+
+from rota import events
+from rota.app import Rota
+from rota.attempt import Run
+from rota.errors import StoreUnavailable
+from rota.model import Ended, Failed, Failure, Outcome, State, Succeeded
+from rota.rules.decide import keeps
+from rota.stores.base import Store
+
+log = logging.getLogger("rota")
+
+Handed = tuple[Run, Outcome]
+"""A run that ended, and what it came to."""
+
+
+class Recorder:
+    """Used by the ledger's thread alone."""
+
+    def __init__(self, app: Rota, store: Store) -> None:
+        self._app = app
+        self._store = store
+        self.resent = False
+        """Whether an earlier try, whose answer was lost, may have written some of the outcomes that come next."""
+
+    def ended(self, run: Run, outcome: Outcome) -> Ended:
+        """The record of an attempt, as it crosses to the store."""
+        job, limiting = run.job, self._app.limiting
+        closes, closes_for = ((), 0) if limiting is None else limiting.closes(job, outcome)
+        return Ended(
+            job.id, job.claim, outcome, run.took, keeps(outcome, self._app.settings.kept), run.limited, closes, closes_for
+        )
+
+    def write_singly(self, worker: str, handed: list[Handed]) -> None:
+        """Write each outcome by itself and take it off the list, so that one left by a lost store can be tried again.
+
+        One that the store cannot take goes in without its result, or as a failure that says so.
+        """
+        while handed:
+            run, outcome = handed[0]
+            try:
+                end = self.ended(run, outcome)
+                turn = self._store.finish(worker, [end], None, self._app.now())
+            except StoreUnavailable:
+                raise
+            except Exception as error:
+                log.exception("the outcome of job %s could not be stored", run.job.id)
+                failure = Failure(type(error).__name__, "the attempt's outcome could not be stored; see the worker's log")
+                end = self.ended(run, Succeeded() if isinstance(outcome, Succeeded) else Failed(failure))
+                turn = self._store.finish(worker, [end], None, self._app.now())
+            handed.pop(0)
+            self.resent = True  # the try together may have been heard
+            self.tell([(run, outcome)], [end], turn.counted)
+
+    def tell(self, handed: list[Handed], ends: list[Ended], counted: frozenset[str]) -> None:
+        """Tell of attempts that were written, and log those that did not count."""
+        if len(counted) < len(ends) and self.resent:
+            counted |= self._written_before(handed, counted)
+        self.resent = False
+        quiet = not log.isEnabledFor(logging.INFO)
+        for (run, _), end in zip(handed, ends, strict=True):
+            if end.id not in counted:
+                log.warning("the lease of job %s (%s) was lost while it ran: its outcome is not recorded", end.id, run.job.task)
+            elif not quiet or not isinstance(end.outcome, Succeeded):  # an event costs more than the rest of a small job
+                events.tell([events.ended(run.job, end)])
+
+    def _written_before(self, handed: list[Handed], counted: frozenset[str]) -> frozenset[str]:
+        """Those outcomes that an earlier try wrote, whose answer was lost with the connection."""
+        claims = {run.job.id: run.job.claim for run, _ in handed if run.job.id not in counted}
+        found = self._store.get(list(claims))
+        return frozenset(row.id for row in found if row.claim == claims[row.id] and row.state is not State.RUNNING)
