@@ -107,9 +107,13 @@ def admit(
     for candidate in candidates:
         if slots <= 0:
             break
-        needed = [instance for instance in candidate.instances if instance.limit in sizes]
-        for instance in needed:
-            opening = opens_at(sizes[instance.limit], after.get(instance) or usage.get(instance, _NEW), now)
+        needed = [
+            (instance, after.get(instance) or usage.get(instance, _NEW))
+            for instance in candidate.instances
+            if instance.limit in sizes
+        ]
+        for instance, used in needed:
+            opening = opens_at(sizes[instance.limit], used, now)
             if opening != now:
                 decisions.append(Held(candidate.id, instance, opening))
                 moments.add(opening)
@@ -117,7 +121,8 @@ def admit(
         else:
             slots -= 1
             decisions.append(Admitted(candidate.id))
-            after |= {instance: started(after.get(instance) or usage.get(instance, _NEW), now) for instance in needed}
+            for instance, used in needed:
+                after[instance] = started(used, now)
     moments |= {opens_at(sizes[instance.limit], used, now) for instance, used in after.items()}
     return Admission(tuple(decisions), after, min((at for at in moments if at is not None and at > now), default=None))
 

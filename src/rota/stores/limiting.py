@@ -8,6 +8,7 @@ at again, for others may have been held behind it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
@@ -155,20 +156,22 @@ def _claim(asked: _Asked, placed: int, mixed: bool, may_open: bool, send: Send, 
     jobs, marks = _candidates(found[0] if found else [])
     if not jobs:
         return _Step(over=True, next_in=_until(*last([asked.next_opening, asked.rooms_due])))
-    needs = {job.id: _known(asked.limits.instances(job.id, job.task, job.args), asked.names) for job in jobs}
-    sizes, rooms = _lock(asked, {*marks.values(), *(room for needed in needs.values() for room in needed)}, send)
+    needs = _needs(asked, jobs)
+    sizes, rooms = _lock(asked, {*marks.values(), *(room for needed in set(needs.values()) for room in needed)}, send)
     admitted, held = _decide(jobs, needs, sizes, rooms, slots, left)
     diverted = _diverted(marks, needs, sizes, rooms, admitted, held)
     looked = len(admitted) + len(held)
     mixed = mixed or bool(held) or any(needs[id] for id in admitted)
-    calls = _writes(ask.worker, [job for job in jobs if job.id in admitted], needs, sizes, rooms, held, asked.now)
+    claims = [job for job in jobs if job.id in admitted]
+    places = _places(claims, needs, sizes)
+    calls = _writes(ask.worker, claims, places, rooms, held, asked.now)
     calls += _notes(rooms, sizes, [room for id in admitted for room in needs[id]], held.values(), diverted)
     if looked < len(jobs) or diverted:
         calls.append(("ring", {}))  # another may take what was locked here and left, or wait for what is opened now
     *_, opening, due = last([*calls, asked.next_opening, asked.rooms_due])
     return _Step(
-        claimed=[job for job in jobs if job.id in admitted],
-        limited=[id for id in admitted if _places(needs[id], sizes)],
+        claimed=claims,
+        limited=[id for id, *_ in places],
         held=len(held),
         mixed=mixed,
         over=looked < len(jobs) or len(jobs) < batch or len(admitted) == left or (mixed and len(admitted) == slots),
@@ -182,8 +185,16 @@ def _candidates(rows: Sequence[Row]) -> tuple[list[Claimed], dict[str, Instance]
     return claimed(row[:11] for row in rows), {row[0]: Instance(row[11], row[12]) for row in rows if row[11] is not None}
 
 
-def _known(rooms: Iterable[Instance], names: Sequence[str]) -> tuple[Instance, ...]:
-    return tuple(room for room in rooms if room.limit in names)
+def _needs(asked: _Asked, jobs: Iterable[Claimed]) -> dict[str, tuple[Instance, ...]]:
+    """The rooms that each job needs, of the limits that the worker knows. Most need the same as another."""
+    known: dict[tuple[Instance, ...], tuple[Instance, ...]] = {}
+    needs = {}
+    for job in jobs:
+        rooms = asked.limits.instances(job.id, job.task, job.args)
+        if rooms not in known:
+            known[rooms] = tuple(room for room in rooms if room.limit in asked.names)
+        needs[job.id] = known[rooms]
+    return needs
 
 
 def _lock(asked: _Asked, concerned: Iterable[Instance], send: Send) -> tuple[Mapping[str, Size], _Rooms]:
@@ -221,7 +232,7 @@ def _decide(
 
     Once the slots are taken, those without limits come in up to the first that has some.
     """
-    candidates = [Candidate(job.id, tuple(room for room in needs[job.id] if room.limit in sizes)) for job in jobs]
+    candidates = [Candidate(job.id, needs[job.id]) for job in jobs]
     admission = admit(candidates, sizes, rooms.usage, rooms.now, slots)
     admitted = dict.fromkeys(admission.admitted)
     if len(admitted) == slots:
@@ -247,16 +258,21 @@ def _diverted(
     return [room for room in sorted(elsewhere) if rooms.known[room].look_at is not None]
 
 
-def _places(needed: Iterable[Instance], sizes: Mapping[str, Size]) -> list[Instance]:
-    """The rooms in which a job takes a place that it gives back."""
-    return [room for room in needed if isinstance(sizes.get(room.limit), Concurrency)]
+def _places(
+    claims: Iterable[Claimed], needs: Mapping[str, tuple[Instance, ...]], sizes: Mapping[str, Size]
+) -> list[tuple[str, int, str, str]]:
+    """The places that jobs take and give back: job, claim, name, key."""
+    taken = {
+        needed: [(room.limit, room.key) for room in needed if isinstance(sizes.get(room.limit), Concurrency)]
+        for needed in set(needs.values())
+    }
+    return [(job.id, job.claim, name, key) for job in claims for name, key in taken[needs[job.id]]]
 
 
 def _writes(
     worker: str,
-    admitted: Sequence[Claimed],
-    needs: Mapping[str, tuple[Instance, ...]],
-    sizes: Mapping[str, Size],
+    claims: Sequence[Claimed],
+    places: Sequence[tuple[str, int, str, str]],
     rooms: _Rooms,
     held: Mapping[str, Instance],
     now: Micros | None,
@@ -265,10 +281,10 @@ def _writes(
     calls: list[Call] = []
     if rooms.leftovers:
         calls.append(("drop_leftovers", {"rooms": _json(rooms.leftovers)}))
-    if admitted:
+    if claims:
         at = rooms.now if rooms.known else now
-        calls.append(("take", {"ids": [job.id for job in admitted], "worker": worker, "now": at}))
-    if places := [(job.id, job.claim, room.limit, room.key) for job in admitted for room in _places(needs[job.id], sizes)]:
+        calls.append(("take", {"ids": [job.id for job in claims], "worker": worker, "now": at}))
+    if places:
         calls.append(("occupy", {"places": as_json(places)}))
     if held:
         by = as_json({id: (room.limit, room.key) for id, room in held.items()})
@@ -284,16 +300,16 @@ def _notes(
     diverted: Iterable[Instance],
 ) -> list[Call]:
     """The query that notes what became of the rooms, where anything did."""
-    now, entered, holding = rooms.now, list(entered), set(holding)
+    now, entries, holding = rooms.now, Counter(entered), set(holding)
     notes = []
     for room, was in rooms.known.items():
         size = sizes.get(room.limit)
         used = Usage(
-            was.usage.running + entered.count(room), now if room in entered else was.usage.started_at, was.usage.closed_until
+            was.usage.running + entries[room], now if room in entries else was.usage.started_at, was.usage.closed_until
         )
         opening = now if size is None else opens_at(size, used, now)
         opens = was.opens_at
-        if room in holding or room in entered:
+        if room in holding or room in entries:
             opens = opening if opening != now else None
         look = was.look_at
         if room in diverted and opening == now:
@@ -302,7 +318,7 @@ def _notes(
             look = min(at for at in (look, opening, now + AGAIN) if at is not None)
         elif look is not None and opening is not None and opening != now:
             look = min(look, opening)
-        spaced = isinstance(size, Rate) and room in entered
+        spaced = isinstance(size, Rate) and room in entries
         if spaced or (opens, look) != (was.opens_at, was.look_at):
             keep = now + size.interval + _KEEP if isinstance(size, Rate) and spaced else None
             notes.append((room.limit, room.key, now if spaced else None, keep, opens, look))

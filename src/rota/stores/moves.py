@@ -111,7 +111,6 @@ def _hand_back(run: Run, claimed: Sequence[Row], reason: str, now: Micros | None
 def _give_back(run: Run, ids: list[str], now: Micros | None) -> None:
     """Give back the places of limits that these jobs had, which do not run any more."""
     if ids:
-        run("lock_rooms", {"ids": ids, "rooms": "[]"})
         run("give_back", {"ids": ids, "now": now})
 
 

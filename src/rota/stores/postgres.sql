@@ -405,21 +405,25 @@ cross join lateral (
 ) as r
 
 -- name: drop_leftovers
--- Delete the places in these rooms that do not count: [name, key].
+-- Delete the places in these rooms that do not count: [name, key]. Who gives one back this very moment waits for the room.
 delete from rota_slots
 where ctid = any(array(
     select s.ctid
     from jsonb_array_elements(:rooms) as room
-    cross join lateral (select ctid, job, claim from rota_slots where name = room ->> 0 and key = room ->> 1 offset 0) as s
-    where (select true from rota_jobs where id = s.job and claim = s.claim and worker is not null) is null
+    cross join lateral (
+        select ctid
+        from rota_slots
+        where name = room ->> 0 and key = room ->> 1
+          and (select true from rota_jobs where id = rota_slots.job and claim = rota_slots.claim and worker is not null) is null
+        for update skip locked
+    ) as s
 ))
 
 -- name: occupy
--- Note the places that jobs take: [job, claim, name, key].
+-- Note the places that jobs take: [job, claim, name, key]. What was left over of earlier claims does not count.
 insert into rota_slots (job, claim, name, key)
 select (place ->> 0)::uuid, (place ->> 1)::integer, place ->> 2, place ->> 3
 from jsonb_array_elements(:places) as place
-on conflict (job, name, key) do update set claim = excluded.claim
 
 -- name: hold
 -- Have limits hold these queued jobs: [name, key] by id.
@@ -516,24 +520,20 @@ returning queue
 
 -- name: give_back
 -- Give back the places of those of these jobs that do not run any more, have a claim look at the rooms, and ring sleepers.
+-- A room that conflicts is locked, in one order for all, and then judged as the last claim left it, whatever this query sees.
 with gone as (
     delete from rota_slots
     where job in :ids
       and (select true from rota_jobs where id = rota_slots.job and claim = rota_slots.claim and worker is not null) is null
     returning name, key
 ), opened as (
-    update rota_rooms
-    set look_at = :now
-    where ctid = any(array(
-        select r.ctid
-        from (select distinct name, key from gone) as g
-        cross join lateral (
-            select ctid from rota_rooms where name = g.name and key = g.key and look_at > :now offset 0
-        ) as r
-    ))
-    returning 1
+    insert into rota_rooms (name, key)
+    select distinct name, key from gone order by name, key
+    on conflict (name, key) do update set look_at = :now where rota_rooms.look_at > :now
+    returning look_at
 )
-select pg_notify(:channel, '') where exists (select 1 from opened) and exists (select 1 from rota_workers where asleep)
+select pg_notify(:channel, '')
+where exists (select 1 from opened where look_at is not null) and exists (select 1 from rota_workers where asleep)
 
 -- name: close_rooms
 -- Let none into these rooms for so long: [name, key, span].

@@ -113,18 +113,19 @@ def end_calls(worker: str, ends: Sequence[Ended], now: Micros | None) -> list[Ca
 def giving_back_calls(ends: Sequence[Ended], now: Micros | None) -> list[Call]:
     """The queries that give back what these attempts took of limits, after those that ended them; none where they took nothing.
 
-    The rooms are locked by a query of their own, so that what follows sees every job that a claim held there before.
+    Each locks the rooms that it writes; where some are closed as well, all are locked first, in one order.
     """
     took = [end.id for end in ends if end.limited]
     closes = [(*room, end.closes_for) for end in ends for room in end.closes]
-    if not took and not closes:
-        return []
-    rooms = sorted({(name, key) for name, key, _ in closes})
-    calls: list[Call] = [("lock_rooms", {"ids": took, "rooms": as_json(rooms)})]
+    calls: list[Call] = []
+    if closes:
+        rooms = sorted({(name, key) for name, key, _ in closes})
+        calls += [
+            ("lock_rooms", {"ids": took, "rooms": as_json(rooms)}),
+            ("close_rooms", {"closes": as_json(closes), "now": now}),
+        ]
     if took:
         calls.append(("give_back", {"ids": took, "now": now}))
-    if closes:
-        calls.append(("close_rooms", {"closes": as_json(closes), "now": now}))
     return calls
 
 

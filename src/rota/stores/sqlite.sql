@@ -315,12 +315,10 @@ where rowid in (
 )
 
 -- name: occupy
--- Note the places that jobs take: [job, claim, name, key].
+-- Note the places that jobs take: [job, claim, name, key]. What was left over of earlier claims does not count.
 insert into rota_slots (job, claim, name, key)
 select json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]')
 from json_each(:places)
-where true
-on conflict (job, name, key) do update set claim = excluded.claim
 
 -- name: hold
 -- Have limits hold these queued jobs: [name, key] by id.

@@ -33,13 +33,14 @@ create table rota_slots (
     job uuid not null,
     claim integer not null,
     name text not null,
-    key text not null,
-    primary key (job, name, key)
+    key text not null
 ) with (
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 10000,
     autovacuum_vacuum_cost_delay = 0
 );
+
+create index rota_slots_job on rota_slots (job);
 
 create index rota_slots_room on rota_slots (name, key);
 

@@ -28,9 +28,10 @@ create table rota_slots (
     job text not null,
     claim integer not null,
     name text not null,
-    key text not null,
-    primary key (job, name, key)
+    key text not null
 );
+
+create index rota_slots_job on rota_slots (job);
 
 create index rota_slots_room on rota_slots (name, key);
 
