@@ -63,5 +63,5 @@ def hold(app: Rota, places: int) -> None:
     assert app.limiting is not None
     join(app.store)
     ask = Ask(WORKER, ("default",), places, slots=places)
-    while app.store.admit(ask, app.limiting).more:
+    while (found := app.store.admit(ask, app.limiting)).claimed or found.more:
         pass
