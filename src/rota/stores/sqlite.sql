@@ -417,7 +417,8 @@ set look_at = :now
 where rowid in (
     select r.rowid
     from rota_slots as s cross join rota_rooms as r on r.name = s.name and r.key = s.key
-    where s.job in :ids
+    where exists (select 1 from rota_rooms where look_at > :now)  -- most often none holds jobs, and no place is looked at
+      and s.job in :ids
       and r.look_at > :now
       and not exists (select 1 from rota_jobs where id = s.job and claim = s.claim and worker is not null)
 );
