@@ -109,7 +109,9 @@ class Limiting:
             return limited.rooms
         try:
             by_position, named = limited.task.signature.decode(args)
-        except Exception:  # noqa: BLE001  # whatever it is, it is told when the body is to begin
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001  # whatever it is, it is told when the body is to begin
             return ()
         return instances_of(limited.task.limits, by_name(limited.signature, by_position, named))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -133,6 +134,39 @@ def test_a_key_that_cannot_be_told_fails_the_job_in_words(app: Rota) -> None:
         job = build.enqueue(0).wait(PATIENCE)
     assert job.status is State.FAILED
     assert "the key of limit" in (job.reason or "")
+
+
+def test_a_key_that_exits_fails_its_job_and_not_the_worker(app: Rota) -> None:
+    @app.task(concurrency=Limit(1, key=lambda number: sys.exit(3) if number == 1 else number), max_attempts=1)
+    def build(number: int) -> None: ...
+
+    bad, good = build.enqueue_many([(1,), (2,)])
+    with working(app):
+        assert good.wait(PATIENCE).status is State.SUCCEEDED
+        assert bad.wait(PATIENCE).status is State.FAILED
+    assert "raised SystemExit" in (bad.refresh().reason or "")
+
+
+def test_a_key_that_writes_to_the_store_hangs_nobody(app: Rota) -> None:
+    @app.task
+    def other() -> None: ...
+
+    def key(number: int) -> int:
+        if number == 1:
+            other.enqueue()
+        return number
+
+    @app.task(concurrency=Limit(1, key=key), max_attempts=1)
+    def build(number: int) -> None: ...
+
+    bad, good = build.enqueue_many([(1,), (2,)])
+    with working(app):
+        assert good.wait(PATIENCE).status is State.SUCCEEDED
+        bad.wait(PATIENCE)
+    if app.url.startswith(("sqlite:", "memory:")):  # which have one writer
+        assert "being written to by this very thread" in (bad.refresh().reason or "")
+    else:
+        assert bad.refresh().status is State.SUCCEEDED
 
 
 @pytest.mark.parametrize("outcome", ["fails", "times out", "is released", "is cancelled"])

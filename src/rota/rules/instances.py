@@ -101,7 +101,9 @@ def _key(limit: Declared, arguments: Mapping[str, object]) -> str:
     takes = arguments if limit.takes is None else limit.takes & arguments.keys()
     try:
         value = limit.key(**{name: arguments[name] for name in takes})
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise  # it is meant for whoever asks
+    except BaseException as error:  # a key of the user's may even exit
         failure = failure_of(error)
         said = f"raised {failure.type}: {clean(failure.message, 300)}; mend it, or give it arguments that it can take"
         raise BadKey(f"the key of limit {limit.name!r} {said}") from error

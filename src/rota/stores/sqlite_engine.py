@@ -85,6 +85,7 @@ class FileEngine:
 
     def _start(self) -> None:
         self._writing = threading.Lock()
+        self._written_by: int | None = None
         self._reading = threading.Lock()
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
@@ -108,12 +109,18 @@ class FileEngine:
             return Cursor(self._reader).run(query, params)
 
     def write(self, do: Callable[[Cursor], T], durable: bool) -> T:
+        if self._written_by == threading.get_ident():  # it would wait for itself, and all other processes for it
+            raise _nested(self.path)
         with self._writing, self._errors():
             assert self._writer is not None
-            if durable is not self._full_sync:
-                self._writer.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
-                self._full_sync = durable
-            return self._transaction(self._writer, do)
+            self._written_by = threading.get_ident()
+            try:
+                if durable is not self._full_sync:
+                    self._writer.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
+                    self._full_sync = durable
+                return self._transaction(self._writer, do)
+            finally:
+                self._written_by = None
 
     def connect(self) -> sqlite3.Connection:
         with self._errors():
@@ -243,6 +250,8 @@ class MemoryEngine:
     def write(self, do: Callable[[Cursor], T], durable: bool) -> T:
         with self._lock:
             assert self._connection is not None
+            if self._connection.in_transaction:
+                raise _nested(":memory:")
             before = self._connection.total_changes
             self._connection.execute("begin immediate")
             try:
@@ -297,6 +306,13 @@ def _statements() -> dict[str, list[str]]:
         name: queries.statements(_LIST.sub(r"in (select value from json_each(:\1))", text))
         for name, text in queries.load("sqlite").items()
     }
+
+
+def _nested(path: Path | str) -> StoreError:
+    return StoreError(
+        f"the SQLite file {path} is being written to by this very thread: a limit's key function may not change "
+        "anything in the store that asks it"
+    )
 
 
 def _meaning(error: sqlite3.Error, path: Path, patience: float) -> StoreError:
