@@ -38,6 +38,25 @@ def test_the_first_job_ever_on_a_queue_nobody_knew_starts_promptly(app: Rota) ->
         assert time.monotonic() - before < PROMPT
 
 
+def test_a_backlog_does_not_hide_a_queue_that_is_new(app: Rota) -> None:
+    begun = threading.Event()
+
+    @app.task
+    def steady() -> None:
+        begun.set()
+        time.sleep(0.02)
+
+    @app.task
+    def urgent() -> None: ...
+
+    steady.enqueue_many([()] * 2_000)
+    with working(app, poll=LONG_POLL, concurrency=2, shutdown_timeout=0.5):
+        assert begun.wait(PATIENCE)
+        before = time.monotonic()
+        assert urgent.using(queue="quite new", priority=100).enqueue().wait(PATIENCE).status is State.SUCCEEDED
+        assert time.monotonic() - before < PROMPT
+
+
 def test_what_another_process_of_the_app_enqueues_starts_promptly(store_url: str) -> None:
     if store_url.startswith("memory:"):
         return  # it is one process's own

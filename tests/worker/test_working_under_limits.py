@@ -98,6 +98,29 @@ def test_a_freed_place_goes_to_the_larger_priority_and_then_to_the_older(app: Ro
     assert order == ["first", "a", "b", "c", "d"]
 
 
+def test_a_queue_of_which_all_is_held_gets_its_turns(app: Rota) -> None:
+    """A worker that serves all queues does not see it among those with queued jobs, save while its limit is looked at."""
+    begun, go_on = threading.Event(), threading.Event()
+    told: list[str] = []
+
+    @app.task(concurrency=1)
+    def one(name: str) -> None:
+        told.append(name)
+        begun.set()
+        go_on.wait(PATIENCE)
+
+    with working(app, concurrency=2):
+        one.enqueue("first")
+        assert begun.wait(PATIENCE)
+        jobs = one.enqueue_many([("low",)] * 30) + one.using(queue="quite new", priority=10).enqueue_many([("high",)] * 5)
+        eventually(lambda: all(job.refresh().status is State.HELD for job in jobs))
+        go_on.set()
+        for job in jobs:
+            job.wait(PATIENCE)
+    assert told.index("high") <= 2  # one may go before, which was let out together with it
+    assert "low" not in told[told.index("high") : told.index("high") + 5]
+
+
 def test_starts_of_a_rate_are_an_interval_apart_and_go_on_without_a_poll(app: Rota) -> None:
     @app.task(rate="20/s")
     def spaced() -> None: ...

@@ -14,6 +14,10 @@ _RELOOKS = (0.02, 0.2, 1.0)
 """Seconds after falling asleep at which it looks again: an insert that began before the store knew of it does not ring."""
 _SELDOM = 1.0
 """Seconds at most between looks at what is scheduled and at the queues, while rings are answered by claims."""
+_REMEMBERED = 60.0
+"""Seconds for which a worker that serves all queues asks for one that has no queued job any more: limits may hold some."""
+_MOST_REMEMBERED = 100
+"""So many such queues at most: each makes a claim a little dearer."""
 _LOCKED = 0.05
 """Seconds before due jobs that somebody holds locked are looked at again."""
 _STEP = 500
@@ -43,6 +47,8 @@ class Lookout:
         self._base = tuple(dict.fromkeys(likely if queues is None else queues))
         """Always asked for: the queues it serves, or, where it serves all, those that its tasks declare."""
         self._queues = self._base
+        self._met: dict[str, float] = {}
+        """When other queues last had queued jobs, the latest last."""
         self._poll = poll
         self._limits = limits
         self._rung = False
@@ -152,8 +158,12 @@ class Lookout:
         self._full_claims += 1
         self.look = True
         self._look_at = []
-        if self.asleep and self._full_claims > 1:
+        if self._full_claims == 1:
+            return
+        if self.asleep:
             self._rest(False)
+        if self._serves_all and time.monotonic() >= self._queues_at:
+            self._anything_queued()  # a backlog under the queues that are known must not hide a new one
 
     def _rest(self, asleep: bool) -> None:
         worker = self._identity.id
@@ -163,10 +173,13 @@ class Lookout:
     def _anything_queued(self) -> bool:
         """A look that only reads, so that an idle worker writes nothing."""
         names = self._store.queues()
-        self._queues_at = time.monotonic() + _SELDOM
+        now = time.monotonic()
+        self._queues_at = now + _SELDOM
         if not self._serves_all:
             return any(name in self._base for name in names)
-        self._queues = tuple(dict.fromkeys([*self._base, *names]))
+        before = [(name, at) for name, at in self._met.items() if name not in names and now - at < _REMEMBERED]
+        self._met = dict(before[-_MOST_REMEMBERED:]) | dict.fromkeys(names, now)
+        self._queues = tuple(dict.fromkeys([*self._base, *self._met]))
         return bool(names)
 
     def _new_queues(self, ask: Ask) -> bool:
