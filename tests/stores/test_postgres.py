@@ -17,8 +17,9 @@ from rota.clock import SECOND
 from rota.errors import ConfigError, SchemaMismatch, StoreError, StoreUnavailable
 from rota.ids import new_id
 from rota.model import Ask, Ended, Failed, Failure, Move, NewJob, State, Succeeded, WorkerRow
-from rota.stores import open_store
+from rota.stores import open_store, postgres_pool
 from rota.stores.base import Store
+from rota.stores.database import Call, Send
 from rota.stores.postgres import PostgresDatabase
 from rota.stores.postgres_pool import Plans
 from rota.stores.sql import SqlStore
@@ -297,6 +298,39 @@ def test_a_deadlock_is_run_again(store: Store) -> None:
         other.rollback()
         changing.join()
     assert {row.state for row in store.get(ids)} == {State.CANCELLED}
+
+
+def test_who_is_frozen_within_a_claim_keeps_the_others_waiting_for_a_while_only(
+    url: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is stopped, or whose machine is gone, says nothing more while it holds a room's lock."""
+    monkeypatch.setitem(postgres_pool._PLANNING, "kept", postgres_pool._PLANNING["kept"].replace("'15s'", "'300ms'"))
+    room: list[Call] = [("lock_rooms", {"ids": [], "rooms": '[["partner",""]]'})]
+    locked, woken = threading.Event(), threading.Event()
+    answers: list[str] = []
+    frozen = database_of(open_store(url))
+
+    def freeze(send: Send, last: Send) -> None:
+        send(room)
+        locked.set()
+        answers.append("woken" if woken.wait(5) else "too late")
+        last([])
+
+    def claim() -> None:
+        try:
+            frozen.decide(freeze)
+        except StoreUnavailable as error:
+            answers.append(str(error))
+
+    claiming = threading.Thread(target=claim)
+    claiming.start()
+    assert locked.wait(5)
+    database_of(store).decide(lambda send, last: last(room))
+    woken.set()
+    claiming.join()
+    frozen.close()
+    assert answers[0] == "woken"
+    assert len(answers) == 2  # and it is told, as when the server goes away
 
 
 # -- what is stored -----------------------------------------------------------------------------

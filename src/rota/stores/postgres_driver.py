@@ -86,6 +86,11 @@ def meaning(error: psycopg.Error, place: str) -> StoreError:
             return StoreUnavailable(f"Postgres at {place} is out of room ({said}): free disk, memory or connections")
         case "25" if state == "25006":
             return StoreUnavailable(f"Postgres at {place} takes no writes ({said}): point the URL at the primary")
+        case "25" if state in {"25P03", "25P04"}:
+            return StoreUnavailable(
+                f"Postgres at {place} ended a transaction that was open for too long ({said}): this process was held up, or a "
+                "limit's key function takes long"
+            )
         case "08" | "57" | "55" | "58":
             return StoreUnavailable(f"Postgres at {place} cannot serve now ({said}): wait, or look at its log")
         case "28":

@@ -166,8 +166,15 @@ class Pool:
 _ISOLATION: LiteralString = "set default_transaction_isolation = 'read committed'; "
 
 _PLANNING: dict[Plans, LiteralString] = {
-    "anew": "set plan_cache_mode = force_custom_plan; set enable_seqscan = on; set enable_bitmapscan = on",
-    "kept": "set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_bitmapscan = off",
+    "anew": (
+        "set plan_cache_mode = force_custom_plan; set enable_seqscan = on; set enable_bitmapscan = on; "
+        "reset idle_in_transaction_session_timeout"
+    ),
+    # A worker that is frozen between two round trips of a claim holds locks for which others wait: its transaction is ended.
+    "kept": (
+        "set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_bitmapscan = off; "
+        "set idle_in_transaction_session_timeout = '15s'"
+    ),
 }
 
 
