@@ -336,6 +336,24 @@ def test_who_is_frozen_within_a_claim_keeps_the_others_waiting_for_a_while_only(
 # -- what is stored -----------------------------------------------------------------------------
 
 
+def test_a_commit_that_the_server_refuses_is_told_as_such(store: Store) -> None:
+    """All statements were answered by then."""
+    queries = database_of(store)._queries
+    with connection_of(store).cursor() as cursor:
+        cursor.execute(
+            f"create function {queries.quoted}.refuse() returns trigger language plpgsql "
+            "as $$begin raise exception 'not at this time'; end$$"
+        )
+        cursor.execute(
+            f"create constraint trigger late after insert on {queries.table('rota_jobs')} initially deferred "
+            f"for each row execute function {queries.quoted}.refuse()"
+        )
+    for _ in range(2):
+        with pytest.raises(StoreError, match="not at this time"):
+            store.insert([job()])
+    assert not store.counts()
+
+
 def test_null_bytes_in_a_failure_do_not_stop_a_batch(store: Store) -> None:
     me = worker(store)
     store.insert([job(), job()])

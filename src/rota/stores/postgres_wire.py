@@ -156,7 +156,8 @@ class Wire:
             self.rang = True
 
     def _note(self, result: pq.abc.PGresult) -> None:
-        statement = self._expected[0].popleft()
+        expected = self._expected[0]
+        statement = expected.popleft() if expected else None  # a commit that fails is told beside the answers
         if result.status not in (_ROWS, _NO_ROWS):
             if statement:
                 self._prepared.discard(statement)
