@@ -208,6 +208,12 @@ def test_a_line_that_lost_its_connection_says_so(store: Store, postgres_server: 
     again.close()
 
 
+def test_a_silent_network_is_noticed_unless_the_url_says_otherwise() -> None:
+    usual = database_of(open_store("postgresql://somewhere/db"))._pool._settings
+    assert usual["tcp_user_timeout"] == 30_000
+    assert "tcp_user_timeout" not in database_of(open_store("postgresql://somewhere/db?tcp_user_timeout=5000"))._pool._settings
+
+
 # -- connections --------------------------------------------------------------------------------
 
 

@@ -36,6 +36,9 @@ _FIRST = 1_000
 _WIDE = frozenset({"counts", "find", "find_failed", "find_key", "prunable", "vitals", "oldest_transaction"})
 """Reads whose best plan depends on what is asked for and on how much there is."""
 
+_SILENCE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 30_000}
+"""What a network does that swallows packets without a word is noticed in half a minute to a minute, not after hours."""
+
 _TRIES = 5
 """How often a transaction that met a deadlock is run."""
 
@@ -57,7 +60,7 @@ def open_postgres(url: str, *, schema: str = "", pooler: bool = False, max_size:
         conninfo_to_dict(conninfo)
     except psycopg.Error as error:
         raise ConfigError(f"{_public(url)!r} is no Postgres URL: {error}") from error
-    defaults = {"connect_timeout": connect_timeout, "application_name": "rota"}
+    defaults = {"connect_timeout": connect_timeout, "application_name": "rota", **_SILENCE}
     settings = {key: value for key, value in defaults.items() if key not in query}
     return SqlStore(PostgresDatabase(_public(url), Queries(name), Pool(conninfo, settings, pooler, max_size)))
 
