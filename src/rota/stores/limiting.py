@@ -27,7 +27,7 @@ AGAIN: Micros = 60 * SECOND
 """A room that holds jobs is looked at after so long, whatever else happens."""
 
 _TURNS = 8
-"""Transactions in one round, at most."""
+"""Claims in one round, at most, or openings of rooms in their place."""
 _OPENINGS = 3
 """How many of them may open rooms."""
 _BATCH = 200

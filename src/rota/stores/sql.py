@@ -44,6 +44,9 @@ from rota.stores.sql_line import SqlLine, turn, turn_calls
 if TYPE_CHECKING:
     from rota.rules.sizes import Size
 
+_ROOMS = 20
+"""So many rooms of limits are deleted for each job that a pruning may delete: they are small, and each new key makes one."""
+
 
 class SqlStore:
     """A `Store` that keeps its jobs in a SQL database. `rota.stores.base` says what each operation promises."""
@@ -220,8 +223,8 @@ class SqlStore:
             if left > 0 and not (self._database.looks_first and not self._database.read("old", params | {"limit": 1})):
                 deleted[state] = self._database.work(partial(moves.prune, params=params | {"limit": left}))
                 left -= deleted[state]
-        if left > 0 and not (self._database.looks_first and not self._database.read("idle_rooms", {"limit": 1, "now": now})):
-            self._database.send([("prune_rooms", {"limit": left, "now": now})], durable=False)
+        if not (self._database.looks_first and not self._database.read("idle_rooms", {"limit": 1, "now": now})):
+            self._database.send([("prune_rooms", {"limit": _ROOMS * limit, "now": now})], durable=False)
         return deleted
 
     def prunable(self, ages: Mapping[State, Micros], now: Micros | None = None) -> dict[State, int]:

@@ -225,7 +225,7 @@ with recursive hop (name) as (
 select name from hop where name is not null
 
 -- name: ring
--- Nothing: the listeners see every commit.
+-- Nothing: workers that sleep see every commit.
 select 1
 
 -- name: me

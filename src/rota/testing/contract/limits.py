@@ -540,3 +540,14 @@ class Holding:
         assert [each.name for each in store.rooms()] == [f"{MAIL} by tenant"]
         end(store, worker, claimed)
         assert store.rooms() == []
+
+    def test_more_rooms_than_jobs_may_be_deleted_are_pruned_at_once(self, store: Store) -> None:
+        worker = worker_of(store, lease=10_000 * MINUTE)
+        limits = mail(rate=Limit("60/m", key=lambda tenant: tenant))
+        put(store, *(job(arguments={"tenant": number}) for number in range(50)))
+        claimed = store.admit(Ask(worker, ("default",), 50, 50), limits, now=NOW).claimed
+        for each in claimed:
+            end(store, worker, each)
+        assert len(store.rooms()) == len(claimed) == 50
+        store.prune({}, 10, now=NOW + 600 * MINUTE)
+        assert store.rooms() == []
