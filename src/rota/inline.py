@@ -145,6 +145,11 @@ def _attempt(work: Work, worker: str, job: Claimed) -> tuple[Outcome, Micros]:
 
 def _first(work: Work, worker: str) -> tuple[Claimed, bool] | None:
     """The first due job of the queues, and whether it took a place of a limit."""
+    if work.limiting is not None and work.queues is None:
+        # What has room by now is queued before it is looked which queues there are.
+        for _ in range(_STEP):
+            if not work.store.admit(Ask(worker, (), 0), work.limiting, work.moments.due()).more:
+                break
     names = tuple(work.store.queues() if work.queues is None else work.queues)
     taken = _claim_due(work, Ask(worker, names, 1, 1)) if names or work.limiting else None
     while taken is None and work.limiting is not None and work.queues is None:

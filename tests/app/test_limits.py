@@ -165,6 +165,26 @@ def test_the_next_place_goes_by_priority_and_then_by_age_over_held_and_queued_jo
     assert states(first) == ["succeeded"]
 
 
+def test_of_jobs_held_on_several_queues_the_larger_priority_is_first(clocked: Rota, clock: Clock) -> None:
+    @clocked.task(name="call", rate="1/m")
+    def call() -> None: ...
+
+    @clocked.task(name="other")
+    def other() -> None: ...
+
+    call.enqueue()
+    assert len(clocked.drain()) == 1
+    low = call.using(priority=1).enqueue()
+    high = call.using(priority=9, queue="b").enqueue()
+    assert clocked.drain() == []
+    free = other.enqueue()
+    order = []
+    for _ in range(3):
+        clock.forward(MINUTE)
+        order += [event.id for event in clocked.drain()]
+    assert [id for id in order if id != free.id] == [high.id, low.id]
+
+
 # -- keys, names, several -----------------------------------------------------------------------
 
 
