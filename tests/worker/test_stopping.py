@@ -204,5 +204,5 @@ def test_a_body_may_stop_its_own_worker(app: Rota) -> None:
 
     worker.start()
     job = last.enqueue()
-    eventually(lambda: not worker._main or not worker._main.is_alive())
+    assert worker._ended.wait(PATIENCE)
     assert job.refresh().status is State.SUCCEEDED

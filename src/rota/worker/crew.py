@@ -21,6 +21,8 @@ class Crew:
     """
 
     def __init__(self, slots: int, bell: Bell, start: Start) -> None:
+        self.start = start
+        """Gives bodies that have a slot to those who can run them."""
         self.slots = slots
         self.bell = bell
         self.ring_at = 1
@@ -29,7 +31,6 @@ class Crew:
         """Every job that was added and has not ended."""
         self.timed: set[Run] = set()
         """Those that have a deadline; the ledger watches it."""
-        self._start = start
         self._lock = threading.Lock()
         self._waiting: deque[Run] = deque()
         self._free = slots
@@ -44,8 +45,8 @@ class Crew:
 
     # -- for the ledger -------------------------------------------------------------------------
 
-    def add(self, runs: Sequence[Run]) -> None:
-        """Take claimed jobs in hand; those that find a slot free begin."""
+    def add(self, runs: Sequence[Run]) -> list[Run]:
+        """Take claimed jobs in hand, and answer those that found a slot free: they are to be started."""
         with self._lock:
             if not self._waiting:
                 self._moved_at = time.monotonic()
@@ -53,8 +54,7 @@ class Crew:
             self._waiting.extend(runs)
             ready = [self._waiting.popleft() for _ in range(min(self._free, len(self._waiting)))]
             self._free -= len(ready)
-        if ready:
-            self._start(ready)
+        return ready
 
     def unwritten(self) -> list[Run]:
         """Every job that is this worker's: those in hand, and those whose outcome nobody has taken yet."""
@@ -89,7 +89,7 @@ class Crew:
             if not given:
                 self._blocked.add(run)
         if freed and (following := self.next()) is not None:
-            self._start([following])
+            self.start([following])
         self.bell.ring()
         return given
 

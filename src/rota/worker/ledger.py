@@ -81,6 +81,8 @@ class Ledger:
         """Whether the store may take jobs for claimed by this worker that are not in its hands."""
         self._doubt_at: float | None = None
         self._turned_at = time.monotonic()
+        self._own: Run | None = None
+        """A job for the thread that claimed it."""
         self._errors = 0
         """How many unforeseen errors came since a turn was answered."""
         self.failed = False
@@ -106,37 +108,50 @@ class Ledger:
         self.failed = True
         self.stop(0.0)
 
-    # -- the thread -----------------------------------------------------------------------------
+    # -- the thread that leads ------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Work until stopped and everything in hand has ended or been handed back."""
+    def lead(self) -> Run | None:
+        """Work until there is a job for this thread to run, and answer it; another thread is to lead then.
+
+        `None` says that the work is over: the worker was stopped, and everything in hand has ended or been handed back.
+        """
         try:
-            self._work()
-        finally:
-            if self._line is not None:
-                self._line.close()
-            self._bell.close()
+            while not self._done() and self._goes_on():
+                if (own := self._own) is not None:
+                    self._own = None
+                    return own
+        except BaseException:
+            self.close()
+            raise
+        self.close()
+        return None
 
-    def _work(self) -> None:
-        while not self._done():
-            try:
-                self._step()
-            except StoreUnavailable as error:
-                self._lose_line()
-                if self._past_handback() and self._backoff.tries >= 3:
-                    log.warning("the store is away at the end: jobs come back when the lease runs out")
-                    return
-                self._backoff.pause("the store is away", error)
-                self._hurry.clear()  # a stop cuts one wait short; the tries after it have their waits again
-            except Exception:
-                self._lose_line()
-                self._errors += 1
-                log.exception("the ledger met an error and goes on")
-                if self._errors >= FATAL_TRIES:
-                    log.critical("the ledger cannot go on after %d errors in a row", self._errors)
-                    self.failed = True
-                    return
-                self._stopping.wait(min(0.05 * 2**self._errors, 2.0))
+    def close(self) -> None:
+        if self._line is not None:
+            self._line.close()
+        self._bell.close()
+
+    def _goes_on(self) -> bool:
+        """Take a step, and say whether there is sense in another."""
+        try:
+            self._step()
+        except StoreUnavailable as error:
+            self._lose_line()
+            if self._past_handback() and self._backoff.tries >= 3:
+                log.warning("the store is away at the end: jobs come back when the lease runs out")
+                return False
+            self._backoff.pause("the store is away", error)
+            self._hurry.clear()  # a stop cuts one wait short; the tries after it have their waits again
+        except Exception:
+            self._lose_line()
+            self._errors += 1
+            log.exception("the ledger met an error and goes on")
+            if self._errors >= FATAL_TRIES:
+                log.critical("the ledger cannot go on after %d errors in a row", self._errors)
+                self.failed = True
+                return False
+            self._stopping.wait(min(0.05 * 2**self._errors, 2.0))
+        return True
 
     def _done(self) -> bool:
         return self._stopping.is_set() and not self._posted and not self._pending and not self._crew.unwritten()
@@ -155,11 +170,11 @@ class Ledger:
         if self._uncertain and not self._posted:  # what a turn under way claims would be taken for lost
             self._reconcile()
         line = self._line or self._connect()
-        if not self._hear(line):
+        if not self._hear(line) or self._own is not None:
             return
         if self._may_post(line):
             self._post(line)
-            if not self._hear(line):
+            if not self._hear(line) or self._own is not None:
                 return
         if not self._stopping.is_set():
             self._lookout.promote()
@@ -317,12 +332,23 @@ class Ledger:
             for run in known:
                 run.limited = run.job.id in limited
                 run.refusal = limiting.bad.pop(run.job.id, None)
-        self._crew.add(known)
+        self._start(self._crew.add(known))
         if len(known) < len(claimed):
             for job in claimed:
                 if job.task not in tasks:
                     stranger = Run(job, None, worker)  # type: ignore[arg-type]  # it is never run
                     self._pending.setdefault(worker, []).append((stranger, unknown(job)))
+
+    def _start(self, ready: list[Run]) -> None:
+        """Have these bodies run. A lone one is run by this thread: to wake another takes a tenth of its wait for an idle worker.
+
+        A worker of one slot runs all its bodies in the same thread, which some libraries need.
+        """
+        lone = len(ready) == 1 and not (ready[0].on_loop or self._posted or self._crew.waiting)
+        if lone and self._own is None and self._crew.slots > 1:
+            self._own = ready[0]
+        elif ready:
+            self._crew.start(ready)
 
     # -- looking after --------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The threads that run plain functions, and wait for isolated ones."""
+"""The threads of a worker: one leads, which is to be the ledger, the others run plain functions and wait for isolated ones."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota")
 
 
+Lead = Callable[[], Run | None]
+"""Leads until there is a job for this thread, which it answers: another is to lead on. `None` when nobody needs to."""
+
+
 class Threads:
-    """As many threads as bodies need at a time, started when first needed."""
+    """As many threads as bodies need at a time, and one that leads, started when first needed."""
 
     def __init__(self, crew: Crew, hand_over: Callable[[Sequence[Run]], None]) -> None:
         self._crew = crew
         self._hand_over = hand_over
-        self._inbox: SimpleQueue[Run | None] = SimpleQueue()
+        self._inbox: SimpleQueue[Run | Lead | None] = SimpleQueue()
         self._idle = threading.Semaphore(0)
         self._threads: list[threading.Thread] = []
         self._starting = threading.Lock()
@@ -34,10 +38,15 @@ class Threads:
     def start(self, runs: Sequence[Run]) -> None:
         """Run these bodies, each of which has a slot."""
         for run in runs:
-            if self._idle.acquire(blocking=False) or self._spawn():
-                self._inbox.put(run)
-            else:
+            if not self.give(run):
                 self._refuse(run)
+
+    def give(self, duty: Run | Lead) -> bool:
+        """Have an idle thread or a new one see to this; false where the system gives no thread."""
+        if not (self._idle.acquire(blocking=False) or self._spawn()):
+            return False
+        self._inbox.put(duty)
+        return True
 
     def close(self) -> None:
         """End the threads that are idle; one that is in a body ends with the process."""
@@ -50,7 +59,8 @@ class Threads:
         """Wait at most `timeout` seconds for the threads to end."""
         end = time.monotonic() + timeout
         for thread in self._threads:
-            thread.join(max(0.0, end - time.monotonic()))
+            if thread is not threading.current_thread():
+                thread.join(max(0.0, end - time.monotonic()))
 
     def _spawn(self) -> bool:
         with self._starting:
@@ -60,7 +70,7 @@ class Threads:
             try:
                 thread.start()
             except RuntimeError as error:
-                log.error("no thread can be started (%s): the job is handed back", error)
+                log.error("no thread can be started: %s", error)
                 return False
             self._threads.append(thread)
             return True
@@ -75,12 +85,18 @@ class Threads:
     def _work(self) -> None:
         process = _Process()
         try:
-            while (run := self._inbox.get()) is not None:
-                if not self._serve(run, process):
+            while (duty := self._inbox.get()) is not None:
+                if not self._serve(duty if isinstance(duty, Run) else self._lead(duty), process):
                     return
                 self._idle.release()
         finally:
             process.kill()
+
+    def _lead(self, lead: Lead) -> Run | None:
+        """Lead until there is a job for this thread and another thread leads."""
+        while (run := lead()) is not None and not self.give(lead):
+            self._refuse(run)
+        return run
 
     def _serve(self, run: Run | None, process: _Process) -> bool:
         """Run this body and those that its slot goes on to; false when the slot was given away meanwhile."""

@@ -88,7 +88,10 @@ class Worker:
         self._ledger: Ledger | None = None
         self._stopping = threading.Event()
         self._handback_in: float | None = None
-        self._main: threading.Thread | None = None
+        self._started = False
+        self._ended = threading.Event()
+        self._store: Store | None = None
+        self._pulse: Pulse | None = None
         self._error: BaseException | None = None
         self._signals = 0
         self._heeded = 0
@@ -109,8 +112,7 @@ class Worker:
         former = {number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             self.start()
-            while self._main is not None and self._main.is_alive():
-                self._main.join(_SIGNAL_LOOK)
+            while not self._ended.wait(_SIGNAL_LOOK):
                 self._heed_signals()
         finally:
             for number, handler in former.items():
@@ -132,10 +134,11 @@ class Worker:
 
     def start(self) -> None:
         """Begin to work in threads of its own. Waits for no store: one that is away is tried again and again."""
-        if self._main is not None:
+        if self._started:
             raise ConfigError("this worker was started before: make another")
-        self._main = threading.Thread(target=self._serve, name="rota-ledger", daemon=True)
-        self._main.start()
+        if not self._threads.give(self._lead):
+            raise RuntimeError("the system gives this process no thread for the worker")
+        self._started = True
 
     def request_stop(self, handback_in: float) -> None:
         """Stop claiming; hand back what still runs in so many seconds. Returns at once."""
@@ -150,37 +153,42 @@ class Worker:
     def stop(self) -> None:
         """Stop as on SIGTERM, and wait for the end."""
         self.request_stop(self.shutdown_timeout)
-        if self._main is not None:
-            self._main.join()
+        if self._started:
+            self._ended.wait()
 
-    # -- the thread -----------------------------------------------------------------------------
+    # -- the thread that leads ------------------------------------------------------------------
 
-    def _serve(self) -> None:
+    def _lead(self) -> Run | None:
+        """Be the ledger, from where another thread left off, up to this thread's own job or the end."""
         try:
-            self._work()
+            ledger = self._ledger or self._begin()
+            if ledger is not None and (run := ledger.lead()) is not None:
+                return run
         except BaseException as error:  # noqa: BLE001  # `run` raises it in the main thread
             log.critical("the worker ends: %s", error)
             self._error = error
+        try:
+            self._wind_up()
+        finally:
+            self._ended.set()
+        return None
 
-    def _work(self) -> None:
-        store = self._connected()
+    def _begin(self) -> Ledger | None:
+        """Join the store; `None` when stopped before that."""
+        store = self._store = self._connected()
         if store is None:
-            return
+            return None
         likely = ["default", *(task.options.queue for task in self.app.tasks.values())]
         limits = self.app.limiting is not None
         lookout = Lookout(store, self._identity, self.app.now, self.queues, likely, self._poll, limits)
         ledger = Ledger(self.app, store, self._crew, self._bell, self._identity, lookout, self._poll)
-        pulse = Pulse(self.app, store, self._crew, self._identity, ledger.ring, ledger.fail)
+        self._pulse = Pulse(self.app, store, self._crew, self._identity, ledger.ring, ledger.fail)
         self._ledger = ledger
         if self._handback_in is not None:  # the stop came before there was a ledger to tell
             ledger.stop(self._handback_in)
-        try:
-            pulse.start()
-            self._say_hello(store)
-            ledger.run()
-        finally:
-            self._wind_up(store, pulse)
-            store.close()
+        self._pulse.start()
+        self._say_hello(store)
+        return ledger
 
     def _connected(self) -> Store | None:
         """A store of its own, once it is there and knows this worker; `None` when stopped before that.
@@ -207,17 +215,21 @@ class Worker:
                 return store
         return None
 
-    def _wind_up(self, store: Store, pulse: Pulse) -> None:
+    def _wind_up(self) -> None:
         """End every thread and leave the store, whatever state it is in."""
-        pulse.stop()
+        if self._pulse is not None:
+            self._pulse.stop()
         self._threads.close()
         if self._coroutines is not None:
             self._coroutines.close()
+        if self._store is None:
+            return
         try:
-            store.leave(self._identity.id, self.app.now())
+            self._store.leave(self._identity.id, self.app.now())
         except Exception as error:  # noqa: BLE001  # the lease ends by itself
             log.warning("the store could not be told of the end: %s", error)
         self._threads.join(0.2)
+        self._store.close()
         log.info("stopped")
 
     def _start(self, runs: Sequence[Run]) -> None:
