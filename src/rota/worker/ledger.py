@@ -340,7 +340,7 @@ class Ledger:
                     self._pending.setdefault(worker, []).append((stranger, unknown(job)))
 
     def _start(self, ready: list[Run]) -> None:
-        """Have these bodies run. A lone one is run by this thread: to wake another takes a tenth of its wait for an idle worker.
+        """Have these bodies run. A lone one is run by this thread: to wake another is a tenth of its wait for an idle worker.
 
         A worker of one slot runs all its bodies in the same thread, which some libraries need.
         """
