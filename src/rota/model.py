@@ -62,6 +62,8 @@ class Move(StrEnum):
     RETRY = "retry"
     """Someone asked for it to run (again) now, with all its attempts before it."""
     DELETE = "delete"
+    EDIT = "edit"
+    """Someone changed its priority, its queue or when it is due."""
 
 
 _WAITING = (State.SCHEDULED, State.QUEUED, State.HELD)
@@ -84,6 +86,8 @@ MOVES: Mapping[Move, Mapping[State, frozenset[State]]] = {
     Move.RETRY: {state: frozenset({State.QUEUED}) for state in State if state is not State.RUNNING},
     # Absent afterwards, so the set of states is empty.
     Move.DELETE: {state: frozenset() for state in State if state is not State.RUNNING},
+    # A held job is queued again, so that its limits look at what it is now.
+    Move.EDIT: {state: frozenset({State.SCHEDULED, State.QUEUED}) for state in _WAITING},
 }
 """Every move that exists: what happens, from which state, to which states. The documentation's diagram is printed from it."""
 
@@ -141,6 +145,25 @@ class Inserted(Struct, frozen=True, gc=False):
 
 class WorkerRow(Struct, frozen=True):
     """A worker as the store knows it. Its lease covers every job that it holds."""
+class PauseRow(Struct, frozen=True):
+    """The pause of a queue. One whose `until` is past is over, whether or not anybody took note of that."""
+
+    queue: str
+    at: Micros
+    """Since when it is paused."""
+    until: Micros | None = None
+    """Until when, where it ends by itself."""
+    by: str = ""
+    """Who asked for it, in their own words; may be empty."""
+
+
+class Paused(Struct, frozen=True):
+    """The queues that are paused now, and how long until the next pause ends by itself (`None`: none does)."""
+
+    queues: frozenset[str]
+    next_in: Micros | None
+
+
 
     id: str
     name: str
@@ -406,9 +429,10 @@ class Filter(Struct, frozen=True):
 
 
 class Changed(Struct, frozen=True):
-    """What became of one job in a `change`. `before` is `None` for an unknown id, `after` for a deleted job.
+    """What became of one job in a `change` or an `edit`. `before` is `None` for an unknown id, `after` for a deleted job.
 
-    Equal states mean that the move was refused, save for the cancel of a running job, which is asked for.
+    Equal states mean that the move was refused, save for the cancel of a running job, which is asked for, and for an edit:
+    that is refused in the states from which `MOVES` has none.
     """
 
     id: str
@@ -420,6 +444,16 @@ class Count(Struct, frozen=True):
     """How many jobs of a task on a queue are in a state, and when the oldest of them became due."""
 
     queue: str
+class Edit(Struct, frozen=True):
+    """What a waiting job is to be from now on; what is not set stays as it is. At most one of `run_at` and `delay` is set."""
+
+    priority: int | None = None
+    queue: str | None = None
+    run_at: Micros | None = None
+    delay: Micros | None = None
+    """How long from the store's now until it is due."""
+
+
     task: str
     state: State
     jobs: int

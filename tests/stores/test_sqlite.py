@@ -255,7 +255,7 @@ def test_the_printed_schema_makes_tables_that_need_nothing_more(path: Path) -> N
 
 def test_a_migration_tells_what_it_ran_also_where_opening_ran_it(path: Path) -> None:
     store = open_store(f"sqlite:///{path}")
-    assert store.migrate() == ["0001_tables", "0002_limits"]
+    assert store.migrate() == ["0001_tables", "0002_limits", "0003_queues"]
     assert store.migrate() == []
     store.close()
 

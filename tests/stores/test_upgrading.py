@@ -28,7 +28,7 @@ def test_a_store_without_limits_gets_them_and_keeps_its_jobs(
             old.insert(jobs)
             old.close()
         store = open_store(url)
-        assert store.migrate() == ["0002_limits"]
+        assert store.migrate() == ["0002_limits", "0003_queues"]
         worker = WorkerRow(new_id(), "w", "h", 1, None, ["mail"], 1, 600_000_000, "1")
         store.join(worker)
         [claimed] = admit(store, worker.id, ONE, now=None).claimed

@@ -21,6 +21,7 @@ from rota.model import (
     Changed,
     Claimed,
     Count,
+    Edit,
     Ended,
     Filter,
     Inserted,
@@ -28,6 +29,8 @@ from rota.model import (
     LimitRow,
     Move,
     NewJob,
+    Paused,
+    PauseRow,
     Promoted,
     Pulse,
     Reaped,
@@ -251,6 +254,28 @@ class Store(Protocol):
     def queues(self) -> list[str]:
         """The names of the queues that have queued jobs, found without reading every job."""
         ...
+    def pause(
+        self, queue: str, until: Micros | None = None, span: Micros | None = None, by: str = "", now: Micros | None = None
+    ) -> None:
+        """Pause a queue, known or not, until a moment, for a span from now, or, with neither, until it is resumed.
+
+        Nothing else changes: jobs of the queue come in, become due and are claimed by whoever asks for it. Workers do not ask,
+        as soon as they know: they look at `paused` and are rung. A second pause takes the place of the first.
+        """
+        ...
+
+    def resume(self, queue: str, now: Micros | None = None) -> bool:
+        """End the pause of a queue, ring sleepers, and answer whether there was one."""
+        ...
+
+    def paused(self, now: Micros | None = None) -> Paused:
+        """The queues that are paused now. Workers ask often, so this is one quick read."""
+        ...
+
+    def pauses(self) -> list[PauseRow]:
+        """Every pause that was not ended by hand, by queue. Some may be over."""
+        ...
+
 
     def line(self) -> Line:
         """A line for a worker."""
@@ -293,6 +318,14 @@ class Store(Protocol):
     def prunable(self, ages: Mapping[State, Micros], now: Micros | None = None) -> dict[State, int]:
         """How many jobs `prune` would delete if it had no limit."""
         ...
+    def edit(self, edit: Edit, ids: Sequence[str], now: Micros | None = None) -> list[Changed]:
+        """Change the priority, the queue or the due time of those of these jobs that wait, and say what became of each.
+
+        A job that is due later than now is scheduled, else queued; without a new time a scheduled one stays so. What a limit
+        held is queued and looked at anew. Running and finished jobs stay as they are. Rings sleepers.
+        """
+        ...
+
 
     def vitals(self) -> Vitals:
         """The store's clock, size and warnings."""

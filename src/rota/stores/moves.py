@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rota.clock import Micros
-from rota.model import FINAL, MOVES, Changed, Lost, Move, State
+from rota.clock import SECOND, Micros
+from rota.model import FINAL, MOVES, Changed, Edit, Ended, JobRow, Lost, Move, Settled, State
+from rota.stores import rows
 from rota.stores.database import Params, Row, Run
 from rota.stores.rows import as_json
 
@@ -120,6 +121,20 @@ def _look_again(run: Run, ids: list[str], now: Micros | None) -> None:
 
 
 def _look_at_rooms(run: Run, found: Sequence[Row], now: Micros | None) -> None:
+def edit(run: Run, wanted: Edit, ids: Sequence[str], now: Micros | None) -> dict[str, Changed]:
+    """Change those of these jobs that wait and say what became of each."""
+    before = _look(run, list(dict.fromkeys(ids)))
+    after: dict[str, State | None] = dict(before)
+    waiting = [job for job, state in before.items() if state in MOVES[Move.EDIT]]
+    if waiting:
+        _look_again(run, waiting, now)  # a room that had them queued may wait for them where they are no more
+        fields = {"priority": wanted.priority, "queue": wanted.queue, "run_at": wanted.run_at, "delay": wanted.delay}
+        run("edit", fields | {"ids": waiting, "now": now})
+        run("ring", {})
+        after |= _look(run, waiting)
+    return {job: Changed(job, before.get(job), after.get(job)) for job in ids}
+
+
     rooms = sorted((name, key) for name, key in found)
     if rooms:
         run("lock_rooms", {"ids": [], "rooms": as_json(rooms)})

@@ -299,3 +299,41 @@ update rota_jobs
 set worker = :worker, claim = claim + 1, claimed_at = :now, key = case when key_waiting then null else key end,
     held_limit = null, held_key = null
 where id in :ids
+
+-- name: pause
+-- Pause a queue until a moment, for a span, or until it is resumed; one that is paused goes on to be, from when it was.
+insert into rota_queues (name, paused_at, paused_until, paused_by)
+values (:queue, :now, coalesce(:until, :now + :span), :by)
+on conflict (name) do update
+set paused_until = excluded.paused_until, paused_by = excluded.paused_by,
+    paused_at = case
+        when rota_queues.paused_until is null or rota_queues.paused_until > :now then rota_queues.paused_at
+        else excluded.paused_at
+    end
+
+-- name: resume
+-- End the pause of a queue, and answer whether it was one still.
+delete from rota_queues where name = :queue returning paused_until is null or paused_until > :now
+
+-- name: pauses
+-- Every pause that was not ended by hand.
+select name, paused_at, paused_until, paused_by from rota_queues order by name
+
+-- name: paused
+-- The queues that are paused now, and until when.
+select name, paused_until, :now from rota_queues where paused_until is null or paused_until > :now
+
+-- name: edit
+-- Change these waiting jobs. What a limit held is queued, for it to be looked at by what it is now. A job that goes back to
+-- the scheduled ones counts on no limit any more.
+update rota_jobs
+set priority = coalesce(:priority, priority),
+    queue = coalesce(:queue, queue),
+    due = coalesce(:run_at, :now + :delay, due),
+    state = case
+        when coalesce(:run_at - :now, :delay, case when state = 'scheduled' then 1 else 0 end) > 0 then 'scheduled'
+        else 'queued'
+    end,
+    held_limit = case when coalesce(:run_at - :now, :delay, 0) > 0 then null else held_limit end,
+    held_key = case when coalesce(:run_at - :now, :delay, 0) > 0 then null else held_key end
+where id in :ids

@@ -17,6 +17,7 @@ from rota.model import (
     Changed,
     Claimed,
     Count,
+    Edit,
     Ended,
     Filter,
     Inserted,
@@ -25,6 +26,8 @@ from rota.model import (
     Lost,
     Move,
     NewJob,
+    Paused,
+    PauseRow,
     Promoted,
     Pulse,
     Reaped,
@@ -173,6 +176,24 @@ class SqlStore:
         count = 0
         due, present = self._database.read("next_due", {"now": now})[0]
         if due is not None and due <= present:
+    def pause(
+        self, queue: str, until: Micros | None = None, span: Micros | None = None, by: str = "", now: Micros | None = None
+    ) -> None:
+        params = {"queue": queue, "until": until, "span": span, "by": by, "now": now}
+        self._database.send([("pause", params), ("ring", {})])
+
+    def resume(self, queue: str, now: Micros | None = None) -> bool:
+        ended, _ = self._database.send([("resume", {"queue": queue, "now": now}), ("ring", {})])
+        return any(row[0] for row in ended)
+
+    def paused(self, now: Micros | None = None) -> Paused:
+        found = self._database.read("paused", {"now": now})
+        ends = [until - present for _, until, present in found if until is not None]
+        return Paused(frozenset(row[0] for row in found), min(ends, default=None))
+
+    def pauses(self) -> list[PauseRow]:
+        return [PauseRow(*row) for row in self._database.read("pauses", {})]
+
             [[[count, *_]]] = self._database.send([("promote", {"limit": limit, "now": now})])
             due, present = self._database.read("next_due", {"now": now})[0]
         return Promoted(count, None if due is None else max(0, due - present))
@@ -220,6 +241,12 @@ class SqlStore:
         deleted, left = dict.fromkeys(ages, 0), limit
         for state, age in ages.items():
             params = {"state": state.value, "age": age, "now": now}
+    def edit(self, edit: Edit, ids: Sequence[str], now: Micros | None = None) -> list[Changed]:
+        if not ids:
+            return []
+        became = self._database.work(lambda run: moves.edit(run, edit, ids, now))
+        return [became[job] for job in ids]
+
             if left > 0 and not (self._database.looks_first and not self._database.read("old", params | {"limit": 1})):
                 deleted[state] = self._database.work(partial(moves.prune, params=params | {"limit": left}))
                 left -= deleted[state]
