@@ -178,6 +178,13 @@ class Paused(Struct, frozen=True):
     started_at: Micros = 0
     lease_until: Micros = 0
     asleep: bool = False
+    trouble: str | None = None
+    """What befell the one that it stands for or takes the place of, where that was no stop."""
+
+    @property
+    def fallen(self) -> bool:
+        """Whether it stands for a worker that is down: it has no slots, and takes no jobs."""
+        return self.concurrency == 0
 
 
 class TaskRow(Struct, frozen=True):

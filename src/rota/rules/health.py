@@ -12,6 +12,8 @@ from rota.clock import SECOND, Micros
 from rota.model import Count, State, WorkerRow
 
 _WAITING = frozenset({State.QUEUED, State.HELD})
+_REMEMBERED: Micros = 600 * SECOND
+"""For so long after a worker was started again it is told that the one before it fell."""
 
 
 class Trouble(StrEnum):
@@ -23,6 +25,8 @@ class Trouble(StrEnum):
     """Jobs wait whose task no live worker of their queue registers."""
     UNSERVED_QUEUE = "unserved-queue"
     """Jobs wait under a queue that no live worker serves."""
+    FALLEN = "fallen"
+    """A worker beside a program fell: it is down until the next try, or was started again a short while ago."""
     WAITING = "waiting"
     """A due job has waited for longer than allowed."""
     STORE = "store"
@@ -47,9 +51,11 @@ def problems(
     now: Micros,
 ) -> list[Problem]:
     """Every problem there is, the gravest kind first. `running` says how many jobs a worker whose lease ran out still has."""
-    live = [worker for worker in workers if worker.lease_until > now]
+    heard = [worker for worker in workers if worker.lease_until > now]
+    live = [worker for worker in heard if not worker.fallen]
     waiting = due(counts, now)
     found = _past_lease([worker for worker in late(workers, now) if running.get(worker.id)], running, now)
+    found += _fallen(heard, now)
     found += _unserved(waiting, live)
     # A job of an unknown task is handed back again and again, so between looks it is scheduled.
     found += _unknown([count for count in counts if count.state in _WAITING or count.state is State.SCHEDULED], live)
@@ -74,6 +80,18 @@ def _past_lease(late: Sequence[WorkerRow], running: Mapping[str, int], now: Micr
     names = ", ".join(f"{worker.name} ({(now - worker.lease_until) / SECOND:.0f} s ago)" for worker in late)
     jobs = sum(running[worker.id] for worker in late)
     return [Problem(Trouble.LEASE, f"leases ran out and no worker took their jobs back: {names}; start a worker", jobs)]
+
+
+def _fallen(workers: Sequence[WorkerRow], now: Micros) -> list[Problem]:
+    found = []
+    for worker in workers:
+        if worker.trouble is None or (not worker.fallen and now - worker.started_at >= _REMEMBERED):
+            continue
+        since = "it is down until it is started again" if worker.fallen else "it was started again"
+        found.append(
+            Problem(Trouble.FALLEN, f"the worker beside {worker.name} fell ({worker.trouble}); {since}: see the log there")
+        )
+    return found
 
 
 def _unserved(waiting: Sequence[Count], live: Sequence[WorkerRow]) -> list[Problem]:

@@ -27,14 +27,14 @@ select name, queue, priority, max_attempts from rota_tasks where name = :name
 
 -- name: join
 -- Make a worker known; nothing is added when its id is not new.
-insert into rota_workers (id, name, host, pid, queues, tasks, concurrency, lease, version, started_at, lease_until)
-values (:id, :name, :host, :pid, :served, :tasks, :concurrency, :lease, :version, :now, :now + :lease)
+insert into rota_workers (id, name, host, pid, queues, tasks, concurrency, lease, version, started_at, lease_until, trouble)
+values (:id, :name, :host, :pid, :served, :tasks, :concurrency, :lease, :version, :now, :now + :lease, :trouble)
 on conflict do nothing
 returning id
 
 -- name: workers
 -- Every known worker, oldest first.
-select id, name, host, pid, queues, tasks, concurrency, lease, version, started_at, lease_until, asleep
+select id, name, host, pid, queues, tasks, concurrency, lease, version, started_at, lease_until, asleep, trouble
 from rota_workers
 order by started_at, id
 

@@ -160,6 +160,7 @@ def worker_params(worker: WorkerRow, now: Micros | None) -> Params:
         "concurrency": worker.concurrency,
         "lease": worker.lease,
         "version": worker.version,
+        "trouble": None if worker.trouble is None else _storable(worker.trouble),
         "now": now,
     }
 
@@ -168,7 +169,7 @@ def worker(row: Row) -> WorkerRow:
     fields = list(row)
     fields[4] = None if row[4] is None else msgspec.json.decode(row[4])
     fields[5] = msgspec.json.decode(row[5])
-    fields[-1] = bool(row[-1])
+    fields[11] = bool(row[11])
     return WorkerRow(*fields)
 
 

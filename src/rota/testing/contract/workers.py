@@ -34,6 +34,15 @@ class Workers:
         assert (seen.queues, seen.tasks, seen.concurrency, seen.lease) == (["a", "b"], ["t.one", "t.two"], 3, LEASE)
         assert (seen.started_at, seen.lease_until, seen.asleep) == (NOW, NOW + LEASE, False)
 
+    def test_a_worker_is_seen_with_what_befell_the_one_before_it(self, store: Store) -> None:
+        join(store, now=NOW)
+        join(store, trouble="RuntimeError: it broke\0", concurrency=0, queues=[], now=NOW + 1)
+        plain, fallen = store.workers()
+        assert (plain.trouble, plain.fallen) == (None, False)
+        assert fallen.trouble is not None
+        assert fallen.trouble.startswith("RuntimeError: it broke")
+        assert (fallen.fallen, fallen.queues) == (True, [])
+
     def test_a_worker_of_all_queues_is_told_from_one_of_none(self, store: Store) -> None:
         join(store, queues=None, now=NOW)
         join(store, queues=[], now=NOW + 1)
