@@ -322,6 +322,17 @@ class Turn(Struct, frozen=True):
     claimed: list[Claimed]
 
 
+class Settled(Struct, frozen=True):
+    """What became of attempts whose bodies finished them within transactions of their own, by the ids of the jobs."""
+
+    done: frozenset[str]
+    """The transaction was committed: the job has succeeded."""
+    counted: frozenset[str]
+    """It was undone, and the outcome has been written."""
+    open: frozenset[str]
+    """It has not ended, so nothing can be said or written yet."""
+
+
 class Progress(Struct, frozen=True):
     """How far a body says it is: `done` of `total`, in whatever it counts."""
 

@@ -36,6 +36,7 @@ from rota.model import (
     Reaped,
     Report,
     Round,
+    Settled,
     State,
     TaskRow,
     Turn,
@@ -215,6 +216,15 @@ class Store(Protocol):
         comes after its lease counts while nobody took the job. Outcomes and claims are one transaction. Durable on return.
         A wait of zero queues the job at once, else it is scheduled; one that someone asked to cancel is cancelled instead and
         kept.
+        """
+        ...
+
+    def finish_after(self, worker: str, ends: Sequence[Ended], now: Micros | None = None) -> Settled:
+        """Write what became of attempts that their bodies finished within transactions of their own; durable on return.
+
+        Waits for none of these transactions. Where it was undone the outcome is written, as `finish` does; where it was
+        committed the job has succeeded and stays so, and the places of limits are given back. Fenced as `finish` is: an
+        attempt that was taken over is in no part of the answer.
         """
         ...
 

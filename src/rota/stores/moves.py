@@ -32,16 +32,15 @@ def reap(run: Run, limit: int, now: Micros | None) -> list[Lost]:
     if any(job.state is State.QUEUED for job in lost):
         run("ring", {})
     if len(claimed) < limit:
-        run("forget_all", {"workers": list(names)})
-        run("look_again", {"now": now})
+        _forget(run, list(names), now)
     return lost
 
 
 def leave(run: Run, worker: str, now: Micros | None) -> None:
-    """Forget a worker first, so that it can claim no more, then hand back what it holds."""
-    run("forget", {"worker": worker})
+    """Lock a worker first, so that it can claim no more, then hand back what it holds, and forget it."""
+    run("lock_worker", {"worker": worker})
     _hand_back(run, run("claimed_by", {"workers": [worker], "limit": _ALL}), "its worker left before it was done", now)
-    run("look_again", {"now": now})  # it may have been the last to know another size of some limit
+    _forget(run, [worker], now)
 
 
 def reconcile(run: Run, worker: str, in_hand: Sequence[str], now: Micros | None) -> int:
@@ -50,6 +49,37 @@ def reconcile(run: Run, worker: str, in_hand: Sequence[str], now: Micros | None)
     strays = [row for row in run("claimed_by", {"workers": [worker], "limit": _ALL}) if row[0] not in known]
     _hand_back(run, strays, "its worker never heard that it had claimed it", now)
     return len(strays)
+
+
+def finish_after(run: Run, worker: str, ends: Sequence[Ended], now: Micros | None) -> Settled:
+    """Write the outcomes of those whose body's transaction was undone, and give back what all took that have ended.
+
+    The rows that no transaction is about to finish are locked first; where the others are is looked up after that.
+    """
+    free = {(id, claim) for id, claim in run("mine", {"ids": [end.id for end in ends], "worker": worker})}
+    undone = [end for end in ends if (end.id, end.claim) in free]
+    rest = [end for end in ends if (end.id, end.claim) not in free]
+    found = {row[0]: rows.job(row) for row in run("get", {"ids": [end.id for end in rest]})} if rest else {}
+    stands = {end.id: _stand(end, worker, found.get(end.id)) for end in rest}
+    calls = rows.end_calls(worker, undone, now)
+    calls += rows.giving_back_calls([end for end in ends if stands.get(end.id) is not State.RUNNING], now)
+    for query, params in calls:
+        run(query, params)
+    if any(query == "put_back" for query, _ in calls):
+        run("ring", {})
+    return Settled(
+        done=frozenset(id for id, state in stands.items() if state is State.SUCCEEDED),
+        counted=frozenset(end.id for end in undone),
+        open=frozenset(id for id, state in stands.items() if state is State.RUNNING),
+    )
+
+
+def _stand(end: Ended, worker: str, row: JobRow | None) -> State | None:
+    """Whether an attempt succeeded, runs, or neither. A job that is gone was finished, and is not kept."""
+    if row is None:
+        return State.SUCCEEDED
+    ours = (row.worker, row.claim) == (worker, end.claim)
+    return row.state if ours and row.state in (State.RUNNING, State.SUCCEEDED) else None
 
 
 def change(run: Run, move: Move, ids: Sequence[str], now: Micros | None) -> dict[str, Changed]:
@@ -91,9 +121,31 @@ def change(run: Run, move: Move, ids: Sequence[str], now: Micros | None) -> dict
     return {job: Changed(job, before.get(job), after.get(job)) for job in ids}
 
 
+def edit(run: Run, wanted: Edit, ids: Sequence[str], now: Micros | None) -> dict[str, Changed]:
+    """Change those of these jobs that wait and say what became of each."""
+    before = _look(run, list(dict.fromkeys(ids)))
+    after: dict[str, State | None] = dict(before)
+    waiting = [job for job, state in before.items() if state in MOVES[Move.EDIT]]
+    if waiting:
+        _look_again(run, waiting, now)  # a room that had them queued may wait for them where they are no more
+        fields = {"priority": wanted.priority, "queue": wanted.queue, "run_at": wanted.run_at, "delay": wanted.delay}
+        run("edit", fields | {"ids": waiting, "now": now})
+        run("ring", {})
+        after |= _look(run, waiting)
+    return {job: Changed(job, before.get(job), after.get(job)) for job in ids}
+
+
 def look_at_limit(run: Run, name: str, now: Micros | None) -> None:
     """Have claims look at all rooms of a limit that hold jobs."""
     _look_at_rooms(run, run("rooms_named", {"name": name}), now)
+
+
+def _forget(run: Run, workers: list[str], now: Micros | None) -> None:
+    """Forget workers. One of which a transaction is open in which a job is to be finished stays among the dead until then."""
+    gone = {row[0] for row in run("forget_all", {"workers": workers})}
+    if kept := [worker for worker in workers if worker not in gone]:
+        run("postpone", {"workers": kept, "wait": SECOND, "now": now})
+    run("look_again", {"now": now})  # they may have been the last to know another size of some limit
 
 
 def _hand_back(run: Run, claimed: Sequence[Row], reason: str, now: Micros | None) -> None:
@@ -121,20 +173,6 @@ def _look_again(run: Run, ids: list[str], now: Micros | None) -> None:
 
 
 def _look_at_rooms(run: Run, found: Sequence[Row], now: Micros | None) -> None:
-def edit(run: Run, wanted: Edit, ids: Sequence[str], now: Micros | None) -> dict[str, Changed]:
-    """Change those of these jobs that wait and say what became of each."""
-    before = _look(run, list(dict.fromkeys(ids)))
-    after: dict[str, State | None] = dict(before)
-    waiting = [job for job, state in before.items() if state in MOVES[Move.EDIT]]
-    if waiting:
-        _look_again(run, waiting, now)  # a room that had them queued may wait for them where they are no more
-        fields = {"priority": wanted.priority, "queue": wanted.queue, "run_at": wanted.run_at, "delay": wanted.delay}
-        run("edit", fields | {"ids": waiting, "now": now})
-        run("ring", {})
-        after |= _look(run, waiting)
-    return {job: Changed(job, before.get(job), after.get(job)) for job in ids}
-
-
     rooms = sorted((name, key) for name, key in found)
     if rooms:
         run("lock_rooms", {"ids": [], "rooms": as_json(rooms)})

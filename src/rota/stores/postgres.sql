@@ -211,10 +211,16 @@ with mine as materialized (
 select id from mine
 
 -- name: progress
--- Store the progress of running jobs, where the attempt still counts: [claim, progress] by id.
+-- Store the progress of running jobs, where the attempt still counts: [claim, progress] by id. A beat waits for no transaction
+-- that is about to finish a job.
 update rota_jobs
 set progress = (:reports -> (id::text)) ->> 1
-where id in :ids and worker = :worker and claim = ((:reports -> (id::text)) ->> 0)::integer
+where id = any(array(
+    select id
+    from rota_jobs
+    where id in :ids and worker = :worker and claim = ((:reports -> (id::text)) ->> 0)::integer
+    for update skip locked
+))
 
 -- name: promote
 -- Queue the scheduled jobs whose time has come, the earliest first, ring sleepers, and answer how many.
@@ -238,15 +244,23 @@ select (select count(*) from promoted),
 -- The workers whose lease ran out, their rows locked so that they can neither claim nor beat until they are dealt with.
 select id, name from rota_workers where lease_until <= :now order by id for update skip locked
 
+-- name: lock_worker
+-- Keep a worker from claiming until the transaction ends.
+select 1 from rota_workers where id = :worker for update
+
 -- name: claimed_by
 -- Up to so many jobs that these workers hold. This reads every unfinished job: no index may know the worker, for a claim
--- would have to write it, and workers seldom die.
+-- would have to write it, and workers seldom die. Those that a transaction of a body's is about to finish are left out.
 select id, task, queue, claim - excused, worker, max_attempts, cancelling
 from rota_jobs
 where worker in :workers
 order by id
 limit :limit
-for update
+for update skip locked
+
+-- name: mine
+-- Those of these jobs that a worker holds and that no transaction is about to finish, kept as they are until this one ends.
+select id, claim from rota_jobs where id in :ids and worker = :worker for update skip locked
 
 -- name: conclude
 -- Move unfinished jobs to the history in a final state.

@@ -46,13 +46,19 @@ update rota_workers set lease_until = :now + lease where id = :worker returning 
 -- What became of the jobs that a worker reports as running.
 select id, claim, cancelling from rota_jobs where id in :ids and worker = :worker
 
--- name: forget
--- Forget a worker.
-delete from rota_workers where id = :worker
+-- name: lock_worker
+-- Keep a worker from claiming until the transaction ends.
+select 1 from rota_workers where id = :worker
 
 -- name: forget_all
--- Forget these workers.
-delete from rota_workers where id in :workers
+-- Forget those of these workers that hold no job any more, and answer which.
+delete from rota_workers
+where id in :workers and id not in (select worker from rota_jobs where worker in :workers)
+returning id
+
+-- name: postpone
+-- Look at these workers again in a while, as dead ones.
+update rota_workers set lease_until = :now + :wait where id in :workers
 
 -- name: next_lease
 -- When the next lease runs out.
@@ -70,6 +76,10 @@ from rota_jobs
 where worker in :workers
 order by id
 limit :limit
+
+-- name: mine
+-- Those of these jobs that a worker holds, kept as they are until the transaction ends.
+select id, claim from rota_jobs where id in :ids and worker = :worker
 
 -- name: note
 -- Remember how the attempts that these jobs are in ended.

@@ -33,6 +33,7 @@ from rota.model import (
     Reaped,
     Report,
     Round,
+    Settled,
     State,
     TaskRow,
     Turn,
@@ -152,6 +153,9 @@ class SqlStore:
     def finish(self, worker: str, ends: Sequence[Ended], ask: Ask | None = None, now: Micros | None = None) -> Turn:
         calls = turn_calls(self._database, worker, ends, ask, now)
         return turn(calls, self._database.send(calls, durable=bool(ends)) if calls else [])
+
+    def finish_after(self, worker: str, ends: Sequence[Ended], now: Micros | None = None) -> Settled:
+        return self._database.work(lambda run: moves.finish_after(run, worker, ends, now))
 
     def admit(self, ask: Ask, limits: Limits, now: Micros | None = None) -> Round:
         from rota.stores.limiting import admit_jobs  # without limits nothing of them is loaded
