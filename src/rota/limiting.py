@@ -12,12 +12,12 @@ from rota.errors import NotSupported
 from rota.model import Again, Claimed, Closing, Failed, Outcome
 from rota.rules.instances import BadKey, Instance, by_name, instances_of
 from rota.rules.limits import Declared, agree, in_force
-from rota.rules.sizes import Concurrency, Rate, Size
+from rota.rules.sizes import Concurrency, Size
 from rota.stores.base import Store
 from rota.task import Task
 
-_PART = 3
-"""A worker claims ahead at most one of so many of a limit's places."""
+_ROOMY = 4
+"""A limit of at least so many places leaves some to jobs that are claimed ahead."""
 _REMEMBERED = 10_000
 """So many jobs without a usable key are remembered at the most: ten times what one claim looks at."""
 
@@ -77,12 +77,9 @@ class Limiting:
             return ()
 
     @property
-    def ahead(self) -> int:
-        """How many jobs a worker may have in hand before those under limits must have a slot: a part of the narrowest limit."""
-        sizes = [limit.size for limit in self._declared.values()]
-        if any(isinstance(size, Rate) for size in sizes):  # they are to start as they are claimed
-            return 0
-        return min((size.most for size in sizes if isinstance(size, Concurrency)), default=0) // _PART
+    def roomy(self) -> bool:
+        """Whether each limit leaves places to jobs that are claimed ahead; a rate's are to start as they are claimed."""
+        return all(isinstance(limit.size, Concurrency) and limit.size.most >= _ROOMY for limit in self._declared.values())
 
     def poll_within(self, seconds: float) -> float:
         """How long a worker may sleep that would look for work each so many seconds: see `rules.admission.poll_within`."""

@@ -117,6 +117,8 @@ class Round(Struct, frozen=True):
     """The ids of those that took a place of a limit, to be given back when they end."""
     held: int
     """How many queued jobs it moved to the held ones."""
+    reserved: bool
+    """Whether it left jobs queued because they would only have waited, in places that others may need."""
     more: bool
     """Whether there was more to look at than one round does."""
     next_in: Micros | None
@@ -143,8 +145,6 @@ class Inserted(Struct, frozen=True, gc=False):
     existed: bool = False
 
 
-class WorkerRow(Struct, frozen=True):
-    """A worker as the store knows it. Its lease covers every job that it holds."""
 class PauseRow(Struct, frozen=True):
     """The pause of a queue. One whose `until` is past is over, whether or not anybody took note of that."""
 
@@ -164,6 +164,8 @@ class Paused(Struct, frozen=True):
     next_in: Micros | None
 
 
+class WorkerRow(Struct, frozen=True):
+    """A worker as the store knows it. Its lease covers every job that it holds."""
 
     id: str
     name: str
@@ -204,6 +206,8 @@ class Ask(Struct, frozen=True):
     limit: int
     slots: int = 0
     """How many of them may be jobs under a limit, for `admit`: each has its places from the claim on, begun or not."""
+    at_once: int | None = None
+    """How many of them begin at once (`None`: all). The others take no more than half of a limit's places."""
     behind: Mapping[str, Claimed] = {}
     """The job that was last in the order of each queue in an earlier claim. A store in which claims walk over what is gone may
     begin behind it, so that of jobs with its priority one due before it waits for a claim without this."""
@@ -446,6 +450,16 @@ class Filter(Struct, frozen=True):
     worker: str | None = None
 
 
+class Edit(Struct, frozen=True):
+    """What a waiting job is to be from now on; what is not set stays as it is. At most one of `run_at` and `delay` is set."""
+
+    priority: int | None = None
+    queue: str | None = None
+    run_at: Micros | None = None
+    delay: Micros | None = None
+    """How long from the store's now until it is due."""
+
+
 class Changed(Struct, frozen=True):
     """What became of one job in a `change` or an `edit`. `before` is `None` for an unknown id, `after` for a deleted job.
 
@@ -462,20 +476,33 @@ class Count(Struct, frozen=True):
     """How many jobs of a task on a queue are in a state, and when the oldest of them became due."""
 
     queue: str
-class Edit(Struct, frozen=True):
-    """What a waiting job is to be from now on; what is not set stays as it is. At most one of `run_at` and `delay` is set."""
-
-    priority: int | None = None
-    queue: str | None = None
-    run_at: Micros | None = None
-    delay: Micros | None = None
-    """How long from the store's now until it is due."""
-
-
     task: str
     state: State
     jobs: int
     oldest: Micros
+
+
+class Unfinished(Struct, frozen=True):
+    """How many unfinished jobs of a queue are in a state, and when the first of them became due.
+
+    Of running ones, how many a worker has; else `worker` is `None`.
+    """
+
+    queue: str
+    state: State
+    worker: str | None
+    jobs: int
+    oldest: Micros
+
+
+class Flow(Struct, frozen=True):
+    """How many jobs of a queue came in lately, or ended in a state after a worker had them."""
+
+    queue: str
+    worker: str | None
+    state: State | None
+    """The final state; `None` for those that came in."""
+    jobs: int
 
 
 class Vitals(Struct, frozen=True):

@@ -41,7 +41,7 @@ def answer(vector: Vector) -> tuple[Admission, dict[Instance, Usage]]:
     """What the rule decides, and each instance as it is afterwards."""
     before = usage_before(vector)
     candidates = [Candidate(job.id, vector.instances(job)) for job in vector.promised]
-    admission = admit(candidates, vector.sizes, before, NOW, vector.slots)
+    admission = admit(candidates, vector.sizes, before, NOW, vector.slots, vector.at_once)
     return admission, before | dict(admission.usage)
 
 

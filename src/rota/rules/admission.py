@@ -63,7 +63,9 @@ class Admission(Struct, frozen=True):
     """Who was let in, and how that leaves the instances."""
 
     decisions: tuple[Decision, ...]
-    """One for each candidate, in their order, up to the one that took the last slot; the others were not looked at."""
+    """One for each candidate, in their order, as far as they were looked at: up to the one that took the last slot, or to one
+    that may not be let in ahead.
+    """
     usage: Mapping[Instance, Usage]
     """Each instance that an admitted job falls under, as it is now."""
     again_at: Micros | None
@@ -87,8 +89,12 @@ def admit(
     usage: Mapping[Instance, Usage],
     now: Micros,
     slots: int,
+    at_once: int | None = None,
 ) -> Admission:
     """Decide on each candidate in turn, until so many `slots` are taken.
+
+    So many of those let in begin `at_once` (`None`: all). The others are let in ahead, and only while they leave half of each
+    of their instances to jobs that begin: one that would not stays as it is, and so do all after it.
 
     Candidates come in the order promised: larger priority, then earlier due, then id. `sizes` are those in force, by the names
     of the limits; a limit without one does not exist any more and holds nobody. A job takes a place of all its instances or of
@@ -102,29 +108,69 @@ def admit(
     (['a'], ['b', 'c'])
     """
     decisions: list[Decision] = []
-    after: dict[Instance, Usage] = {}
     moments: set[Micros | None] = set()
+    rooms: dict[Instance, _Room] = {}
+    instances: tuple[Instance, ...] | None = None
+    needed: list[_Room] = []
+    ahead_from = slots if at_once is None else at_once
+    taken = 0
     for candidate in candidates:
-        if slots <= 0:
+        if taken >= slots:
             break
-        needed = [
-            (instance, after.get(instance) or usage.get(instance, _NEW))
-            for instance in candidate.instances
-            if instance.limit in sizes
-        ]
-        for instance, used in needed:
-            opening = opens_at(sizes[instance.limit], used, now)
-            if opening != now:
-                decisions.append(Held(candidate.id, instance, opening))
-                moments.add(opening)
-                break
-        else:
-            slots -= 1
-            decisions.append(Admitted(candidate.id))
-            for instance, used in needed:
-                after[instance] = started(used, now)
+        if candidate.instances is not instances:  # most need the same as the one before
+            instances = candidate.instances
+            needed = [
+                rooms.get(instance)
+                or rooms.setdefault(instance, _Room(instance, sizes[instance.limit], usage.get(instance), now))
+                for instance in instances
+                if instance.limit in sizes
+            ]
+        if (full := next((room for room in needed if room.left <= 0), None)) is not None:
+            opening = opens_at(full.size, full.usage, now)
+            decisions.append(Held(candidate.id, full.instance, opening))
+            moments.add(opening)
+            continue
+        if taken >= ahead_from and any(room.left_ahead <= 0 for room in needed):
+            break
+        taken += 1
+        decisions.append(Admitted(candidate.id))
+        for room in needed:
+            room.let_in()
+    after = {instance: room.usage for instance, room in rooms.items() if room.let}
     moments |= {opens_at(sizes[instance.limit], used, now) for instance, used in after.items()}
     return Admission(tuple(decisions), after, min((at for at in moments if at is not None and at > now), default=None))
+
+
+class _Room:
+    """An instance while candidates are decided on."""
+
+    def __init__(self, instance: Instance, size: Size, usage: Usage | None, now: Micros) -> None:
+        self.instance = instance
+        self.size = size
+        self.let = 0
+        """How many were let in."""
+        self._before = usage or _NEW
+        self._now = now
+        opens_now = opens_at(size, self._before, now) == now
+        match size:
+            case Concurrency(most):
+                self.left = most - self._before.running if opens_now else 0
+                self.left_ahead = most // 2 - self._before.running
+            case Rate():  # the jobs under it are to start as they are let in
+                self.left = 1 if opens_now else 0
+                self.left_ahead = 0
+            case _:
+                assert_never(size)
+
+    @property
+    def usage(self) -> Usage:
+        before = self._before
+        return Usage(before.running + self.let, self._now, before.closed_until) if self.let else before
+
+    def let_in(self) -> None:
+        self.let += 1
+        self.left -= 1
+        self.left_ahead -= 1
 
 
 def opens_at(size: Size, usage: Usage, now: Micros) -> Micros | None:
@@ -137,11 +183,6 @@ def opens_at(size: Size, usage: Usage, now: Micros) -> Micros | None:
             return _spaced(size.interval, usage.started_at, opening)
         case _:
             assert_never(size)
-
-
-def started(usage: Usage, now: Micros) -> Usage:
-    """The usage of an instance once one more job has started."""
-    return Usage(usage.running + 1, now, usage.closed_until)
 
 
 def poll_within(poll: Micros, sizes: Iterable[Size], least: Micros = FLOOR) -> Micros:

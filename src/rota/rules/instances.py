@@ -22,7 +22,7 @@ KEY_LIMIT = 200
 """A key's text is no longer than this: stores keep it in an index."""
 
 
-class Instance(Struct, frozen=True, order=True):
+class Instance(Struct, frozen=True, order=True, cache_hash=True):
     """The room that jobs share: a limit, and the text of a key where it has keys.
 
     They sort, so that whoever locks several locks them in one order.

@@ -42,12 +42,14 @@ class Pace(Struct, frozen=True):
             return self
         return Pace(self.slots, self.rate, self.target, max(self.weight + weight / jobs, weight / jobs * 2) / 2)
 
-    def room(self, in_hand: int, turns: int = 1) -> int:
+    def room(self, in_hand: int, turns: int = 1, most: int | None = None) -> int:
         """How many jobs to claim now: none until much of the target is used up or a slot is free, since small claims cost.
 
-        Where the store works on several `turns` at once, each claims its part.
+        Where the store works on several `turns` at once, each claims its part. There are never more than `most` in hand.
         """
         target = max(self.target, self.slots)
+        if most is not None:
+            target = max(self.slots, min(target, most))
         if self.weight > 0:
             target = min(target, self.slots + int(WEIGHT_AHEAD / self.weight))
         room = target - in_hand

@@ -8,7 +8,6 @@ at again, for others may have been held behind it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
@@ -72,6 +71,8 @@ class _Step(Struct, frozen=True):
     held: int = 0
     mixed: bool = False
     """Whether limits had a say in it."""
+    reserved: bool = False
+    """Whether it met a job that may not be claimed ahead."""
     over: bool = False
     """Whether there is nothing more to claim."""
     due: bool = False
@@ -108,11 +109,11 @@ def admit_jobs(database: Database, ask: Ask, limits: Limits, now: Micros | None)
     if database.looks_first:
         opening = database.read(*asked.next_opening)  # before the look at what is due, so that no moment falls between them
         if not _anything(database, asked):
-            return Round([], frozenset(), 0, False, _until(opening))
+            return Round([], frozenset(), 0, False, False, _until(opening))
     claims: list[Claimed] = []
     limited: set[str] = set()
     held, opened, wider = 0, 0, dict[Instance, int]()
-    more, mixed, elsewhere, next_in = True, False, False, None
+    more, mixed, reserved, elsewhere, next_in = True, False, False, False, None
     for _ in range(_TURNS):
         step = database.decide(partial(_claim, asked, len(claims), mixed, opened < _OPENINGS))
         if step.due:
@@ -123,6 +124,7 @@ def admit_jobs(database: Database, ask: Ask, limits: Limits, now: Micros | None)
         limited.update(step.limited)
         held += step.held
         mixed |= step.mixed
+        reserved |= step.reserved
         next_in = step.next_in
         for room in step.diverted:
             wider[room] = wider.get(room, 1) * _WIDER
@@ -130,7 +132,7 @@ def admit_jobs(database: Database, ask: Ask, limits: Limits, now: Micros | None)
             more = elsewhere
             break
     claims.sort(key=lambda job: (-job.priority, job.due, job.id))  # a room that was opened in between may let greater ones in
-    return Round(claims, frozenset(limited), held, more, next_in)
+    return Round(claims, frozenset(limited), held, reserved, more, next_in)
 
 
 # -- claiming -----------------------------------------------------------------------------------
@@ -144,6 +146,7 @@ def _claim(asked: _Asked, placed: int, mixed: bool, may_open: bool, send: Send, 
     """
     ask = asked.ask
     slots, left = max(0, min(ask.slots, ask.limit) - placed), ask.limit - placed
+    at_once = slots if ask.at_once is None else max(0, ask.at_once - placed)
     batch = _BATCH if mixed and slots else slots or left
     calls: list[Call] = [("me", {"worker": ask.worker}), asked.rooms_due]
     if batch > 0 and ask.queues:
@@ -158,14 +161,14 @@ def _claim(asked: _Asked, placed: int, mixed: bool, may_open: bool, send: Send, 
         return _Step(over=True, next_in=_until(*last([asked.next_opening, asked.rooms_due])))
     needs = _needs(asked, jobs)
     sizes, rooms = _lock(asked, {*marks.values(), *(room for needed in set(needs.values()) for room in needed)}, send)
-    admitted, held = _decide(jobs, needs, sizes, rooms, slots, left)
+    admitted, held, after = _decide(jobs, needs, sizes, rooms, slots, at_once, left)
     diverted = _diverted(marks, needs, sizes, rooms, admitted, held)
     looked = len(admitted) + len(held)
-    mixed = mixed or bool(held) or any(needs[id] for id in admitted)
+    mixed = mixed or bool(held) or any(map(needs.get, admitted))
     claims = [job for job in jobs if job.id in admitted]
     places = _places(claims, needs, sizes)
     calls = _writes(ask.worker, claims, places, rooms, held, asked.now)
-    calls += _notes(rooms, sizes, [room for id in admitted for room in needs[id]], held.values(), diverted)
+    calls += _notes(rooms, sizes, after, held.values(), diverted)
     if looked < len(jobs) or diverted:
         calls.append(("ring", {}))  # another may take what was locked here and left, or wait for what is opened now
     *_, opening, due = last([*calls, asked.next_opening, asked.rooms_due])
@@ -174,6 +177,7 @@ def _claim(asked: _Asked, placed: int, mixed: bool, may_open: bool, send: Send, 
         limited=[id for id, *_ in places],
         held=len(held),
         mixed=mixed,
+        reserved=looked < len(jobs) and len(admitted) < slots,
         over=looked < len(jobs) or len(jobs) < batch or len(admitted) == left or (mixed and len(admitted) == slots),
         diverted=diverted,
         next_in=_until(opening, due),
@@ -226,21 +230,22 @@ def _decide(
     sizes: Mapping[str, Size],
     rooms: _Rooms,
     slots: int,
+    at_once: int,
     limit: int,
-) -> tuple[dict[str, None], dict[str, Instance]]:
-    """Who is let in, in order, and which room holds whom.
+) -> tuple[dict[str, None], dict[str, Instance], Mapping[Instance, Usage]]:
+    """Who is let in, in order, which room holds whom, and how rooms are after that.
 
     Once the slots are taken, those without limits come in up to the first that has some.
     """
     candidates = [Candidate(job.id, needs[job.id]) for job in jobs]
-    admission = admit(candidates, sizes, rooms.usage, rooms.now, slots)
+    admission = admit(candidates, sizes, rooms.usage, rooms.now, slots, at_once)
     admitted = dict.fromkeys(admission.admitted)
     if len(admitted) == slots:
         for candidate in candidates[len(admission.decisions) :]:
             if candidate.instances or len(admitted) == limit:
                 break
             admitted[candidate.id] = None
-    return admitted, {held.id: held.by for held in admission.held}
+    return admitted, {held.id: held.by for held in admission.held}, admission.usage
 
 
 def _diverted(
@@ -295,21 +300,18 @@ def _writes(
 def _notes(
     rooms: _Rooms,
     sizes: Mapping[str, Size],
-    entered: Iterable[Instance],
+    after: Mapping[Instance, Usage],
     holding: Iterable[Instance],
     diverted: Iterable[Instance],
 ) -> list[Call]:
     """The query that notes what became of the rooms, where anything did."""
-    now, entries, holding = rooms.now, Counter(entered), set(holding)
+    now, holding = rooms.now, set(holding)
     notes = []
     for room, was in rooms.known.items():
         size = sizes.get(room.limit)
-        used = Usage(
-            was.usage.running + entries[room], now if room in entries else was.usage.started_at, was.usage.closed_until
-        )
-        opening = now if size is None else opens_at(size, used, now)
+        opening = now if size is None else opens_at(size, after.get(room, was.usage), now)
         opens = was.opens_at
-        if room in holding or room in entries:
+        if room in holding or room in after:
             opens = opening if opening != now else None
         look = was.look_at
         if room in diverted and opening == now:
@@ -318,7 +320,7 @@ def _notes(
             look = min(at for at in (look, opening, now + AGAIN) if at is not None)
         elif look is not None and opening is not None and opening != now:
             look = min(look, opening)
-        spaced = isinstance(size, Rate) and room in entries
+        spaced = isinstance(size, Rate) and room in after
         if spaced or (opens, look) != (was.opens_at, was.look_at):
             keep = now + size.interval + _KEEP if isinstance(size, Rate) and spaced else None
             notes.append((room.limit, room.key, now if spaced else None, keep, opens, look))

@@ -64,6 +64,8 @@ class Vector(Struct, frozen=True, kw_only=True):
     """In no order; the claim has one."""
     slots: int = MANY
     """How many jobs the claim may take."""
+    at_once: int | None = None
+    """How many of them begin at once; `None` for all."""
 
     admitted: Sequence[str] = ()
     """In the order in which they are claimed. A job that is neither admitted nor held was not looked at."""
@@ -239,6 +241,57 @@ _CONCURRENCY = (
         earlier=[Earlier(), Earlier()],
         waiting=_waiting("a"),
         slots=0,
+        running={MAIL: 2},
+    ),
+    Vector(
+        name="what does not begin at once leaves half of a limit to others",
+        tasks={"mail": {"concurrency": 5}},
+        waiting=_waiting("abcd"),
+        at_once=0,
+        admitted="ab",
+        running={MAIL: 2},
+    ),
+    Vector(
+        name="what begins at once takes the other half, and is followed by nobody",
+        tasks={"mail": {"concurrency": 4}, "other": {}},
+        earlier=[Earlier(), Earlier()],
+        waiting=[*_waiting("abc"), *_waiting("d", task="other")],
+        at_once=1,
+        admitted="a",
+        running={MAIL: 3},
+    ),
+    Vector(
+        name="a job ahead of its slot leaves half of each of its limits",
+        tasks={"mail": {"concurrency": [Limit(2, key=_tenant), 20]}},
+        waiting=[
+            Waiting("a", arguments={"tenant": 1}),
+            Waiting("b", arguments={"tenant": 2}),
+            Waiting("c", arguments={"tenant": 1}),
+        ],
+        at_once=0,
+        admitted="ab",
+        running={f"{BY_TENANT} [1]": 1, f"{BY_TENANT} [2]": 1, MAIL: 2},
+    ),
+    Vector(
+        name="a limit of one and a rate let nobody in ahead of a slot",
+        tasks={"mail": {"concurrency": 1}, "post": {"rate": "10/m"}, "other": {}},
+        waiting=[
+            Waiting("a", task="other", priority=1),
+            *_waiting("b"),
+            *_waiting("c", task="post"),
+            *_waiting("d", task="other"),
+        ],
+        at_once=0,
+        admitted="a",
+    ),
+    Vector(
+        name="a full limit holds jobs also where nobody begins at once",
+        tasks={"mail": {"concurrency": 2}, "other": {}},
+        earlier=[Earlier(), Earlier()],
+        waiting=[*_waiting("a"), *_waiting("b", task="other")],
+        at_once=0,
+        admitted="b",
+        held={"a": (MAIL, None)},
         running={MAIL: 2},
     ),
     Vector(

@@ -10,6 +10,7 @@ nothing more to look at, nobody may wait whom no limit keeps.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from hypothesis import HealthCheck, settings
@@ -38,7 +39,7 @@ from rota.model import (
     Succeeded,
     WorkerRow,
 )
-from rota.rules.admission import Usage, opens_at, started
+from rota.rules.admission import Usage, opens_at
 from rota.rules.instances import Instance
 from rota.rules.limits import Limit
 from rota.rules.sizes import Concurrency, Size, read_size
@@ -206,6 +207,11 @@ class LimitsMachine(RuleBasedStateMachine):
         """A worker that has room for more jobs than it can start now."""
         self._admit(self._worker(which), QUEUES, slots, slots + 3)
 
+    @rule(which=st.integers(0, 2), at_once=st.sampled_from((0, 1, 2)))
+    def admit_to_wait(self, which: int, at_once: int) -> None:
+        """A worker that lets jobs under limits wait for its slots."""
+        self._admit(self._worker(which), QUEUES, at_once + 3, at_once + 3, at_once)
+
     @rule(which=st.integers(0, 2), queues=st.sampled_from((("x",), ("y",), QUEUES)))
     def settle(self, which: int, queues: tuple[str, ...]) -> None:
         """Claims go on until there is nothing more to look at. Nobody waits then whom no limit keeps."""
@@ -321,10 +327,12 @@ class LimitsMachine(RuleBasedStateMachine):
 
     # -- how it is done -------------------------------------------------------------------------
 
-    def _admit(self, worker: str, queues: tuple[str, ...], slots: int, limit: int) -> Round:
-        found = self.store.admit(Ask(worker, queues, limit, slots), self.code, now=self.now)
+    def _admit(self, worker: str, queues: tuple[str, ...], slots: int, limit: int, at_once: int | None = None) -> Round:
+        found = self.store.admit(Ask(worker, queues, limit, slots, at_once), self.code, now=self.now)
         assert len(found.claimed) <= limit
         sizes = self.code.sizes(self.overrides)
+        before = Counter(room for places in self.places.values() for room in places)
+        entered: Counter[Instance] = Counter()
         for position, claimed in enumerate(found.claimed):
             assert claimed.queue in queues
             needs = [room for room in self.code.instances(claimed.id, claimed.task, claimed.args) if room.limit in sizes]
@@ -332,14 +340,18 @@ class LimitsMachine(RuleBasedStateMachine):
             for room in needs:
                 assert self._opening(room, sizes) == self.now, f"{room} lets in more than it may"
             for room in needs:
-                used = started(self.usage.get(room, Usage()), self.now)
-                self.usage[room] = Usage(0, used.started_at, used.closed_until)
+                self.usage[room] = Usage(0, self.now, self.usage.get(room, Usage()).closed_until)
             places = [room for room in needs if isinstance(sizes[room.limit], Concurrency)]
             assert (claimed.id in found.limited) == bool(places)
             assert claimed.id not in self.running
             self.running[claimed.id] = (worker, claimed, bool(places))
             if places:
                 self.places[claimed.id] = places
+            entered.update(needs)
+        for room, count in entered.items() if at_once is not None else ():
+            size = sizes[room.limit]
+            half = size.most // 2 - before[room] if isinstance(size, Concurrency) else 0
+            assert count - max(0, half) <= (at_once or 0), f"too many wait for a slot in {room}"
         return found
 
     def _is_kept(self, row: JobRow, found: Round, sizes: Mapping[str, Size]) -> None:

@@ -177,6 +177,8 @@ class Ledger:
             if not self._hear(line) or self._own is not None:
                 return
         if not self._stopping.is_set():
+            self._lookout.heed_pauses()
+            self._hand_back(self._crew.unstarted_of(self._lookout.paused), "its queue was paused")
             self._lookout.promote()
         if not self._more_now() and not self._done():
             self._sleep(line)
@@ -220,7 +222,7 @@ class Ledger:
         if limiting is not None and not self._crew.free and not self._restraint.lets_wait(limiting):
             return 0  # a job under a limit is claimed when it can begin
         turns = 1 if self._line is None else self._line.ahead
-        return self._pace.room(self._crew.load + coming, turns)
+        return self._pace.room(self._crew.load + coming, turns, self._restraint.most)
 
     def _post(self, line: Line) -> None:
         """Send what ended and ask for more, if there is cause."""
@@ -256,8 +258,8 @@ class Ledger:
             return
         ask = self._restraint.kept_to(ask, limiting)
         found = self._store.admit(ask, limiting, self._app.now())
-        self._restraint.heed(found)
         self._begin(found.claimed, worker, found.limited)
+        self._restraint.heed(found)
         self._lookout.after_round(ask, found)
 
     def _send(self, line: Line, worker: str, handed: list[Handed], ask: Ask | None) -> None:

@@ -1,4 +1,4 @@
-"""How far ahead a worker claims jobs under limits: not at all near a full one, else up to a part of the narrowest.
+"""How far ahead a worker claims jobs under limits: not at all near a full one, else as far as half of each limit's places.
 
 A job that waits here for a slot takes a place that another worker could use, and would start later than its rate says.
 """
@@ -16,8 +16,10 @@ from rota.worker.crew import Crew
 if TYPE_CHECKING:  # without limits nothing of them is loaded
     from rota.limiting import Limiting
 
-_TIGHT = 1.0
-"""Seconds after a job was held in which no jobs under limits are claimed ahead."""
+_MEMORY = 1.0
+"""Seconds for which it goes by what it met: none under limits are claimed ahead after a full one, fewer after half of one."""
+_KEPT = 0.75
+"""This part of what it had in hand as it met half of a limit: so workers that share a limit come to share what is ahead."""
 
 
 class Restraint:
@@ -26,18 +28,27 @@ class Restraint:
     def __init__(self, crew: Crew) -> None:
         self._crew = crew
         self._tight_until = 0.0
+        self._fewer_until = 0.0
+        self._most = 0
 
     def lets_wait(self, limiting: Limiting) -> bool:
         """Whether jobs under limits may be claimed that do not begin at once: while no limit was met of late."""
-        return limiting.ahead > 0 and time.monotonic() >= self._tight_until
+        return limiting.roomy and time.monotonic() >= self._tight_until
+
+    @property
+    def most(self) -> int | None:
+        """How many jobs to have in hand at the most, if there is a bound."""
+        return self._most if time.monotonic() < self._fewer_until else None
 
     def kept_to(self, ask: Ask, limiting: Limiting) -> Ask:
         """The same ask, with as many slots as jobs under limits may have now."""
-        free = self._crew.free
-        slots = max(free, limiting.ahead - self._crew.load) if self.lets_wait(limiting) else free
-        return replace(ask, slots=min(ask.limit, slots))
+        free = min(ask.limit, self._crew.free)
+        return replace(ask, slots=ask.limit if self.lets_wait(limiting) else free, at_once=free)
 
     def heed(self, found: Round) -> None:
-        """Learn from a claim under limits."""
+        """Learn from a claim under limits, once its jobs are in hand."""
         if found.held:
-            self._tight_until = time.monotonic() + _TIGHT
+            self._tight_until = time.monotonic() + _MEMORY
+        elif found.reserved:
+            self._most = int(self._crew.load * _KEPT)
+            self._fewer_until = time.monotonic() + _MEMORY

@@ -68,8 +68,9 @@ def admit(
     now: Micros | None = NOW,
     queues: Sequence[str] = ("default",),
     limit: int | None = None,
+    at_once: int | None = None,
 ) -> Round:
-    return store.admit(Ask(worker, tuple(queues), slots if limit is None else limit, slots), limits, now=now)
+    return store.admit(Ask(worker, tuple(queues), slots if limit is None else limit, slots, at_once), limits, now=now)
 
 
 def settled(store: Store, worker: str, limits: Declares, now: Micros | None = NOW, slots: int = 100) -> list[Claimed]:
@@ -133,7 +134,7 @@ class _Replay:
             begin = min(0, until) - SECOND
             close(self.store, [rooms[text]], until - begin, NOW + begin)
         self._put([each for each in self.vector.waiting if not each.held])
-        return admit(self.store, self.worker, self.limits, self.vector.slots)
+        return admit(self.store, self.worker, self.limits, self.vector.slots, at_once=self.vector.at_once)
 
     def _earlier(self) -> None:
         """Jobs that started before, under limits that let all in."""
@@ -312,7 +313,7 @@ class Holding:
     def test_an_unknown_worker_is_let_in_nowhere(self, store: Store) -> None:
         queued = job()
         put(store, queued)
-        assert admit(store, new_id(), ONE) == Round([], frozenset(), 0, False, None)
+        assert admit(store, new_id(), ONE) == Round([], frozenset(), 0, False, False, None)
         assert state(store, queued.id) is State.QUEUED
 
     @pytest.mark.parametrize("move", [Move.CANCEL, Move.DELETE])
@@ -512,6 +513,17 @@ class Holding:
         assert {state(store, each.id) for each in limited} == {State.QUEUED}
         found = admit(store, worker, mail(concurrency=10), slots=2, limit=5)
         assert ids(found.claimed) == [each.id for each in limited[:2]]
+
+    def test_a_claim_says_that_it_left_jobs_which_would_only_have_waited(self, store: Store) -> None:
+        worker = worker_of(store)
+        jobs = [job() for _ in range(5)]
+        put(store, *jobs)
+        found = admit(store, worker, mail(concurrency=4), at_once=0)
+        assert (ids(found.claimed), found.reserved, found.more) == ([each.id for each in jobs[:2]], True, False)
+        found = admit(store, worker, mail(concurrency=4), at_once=1)
+        assert (ids(found.claimed), found.reserved, found.held) == ([jobs[2].id], True, 0)
+        found = admit(store, worker, mail(concurrency=4))
+        assert (ids(found.claimed), found.reserved, found.held) == ([jobs[3].id], False, 1)
 
     def test_a_claim_under_limits_brings_all_that_a_worker_needs(self, store: Store) -> None:
         worker = worker_of(store)
