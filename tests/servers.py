@@ -56,7 +56,7 @@ class PostgresServer:
         self.data = self.directory / "data"
         self._names = count(1)
         if self._user is not None:
-            _let_in(self._user, self.directory)
+            let_in(self._user, self.directory)
         self._guard = self._guarded()
         options = ("--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "--username=postgres")
         self._run("initdb", *options, "-D", str(self.data))
@@ -175,7 +175,7 @@ class PostgresServer:
         return int((self.data / "postmaster.pid").read_text().splitlines()[0])
 
 
-def _let_in(user: str, directory: Path) -> None:
+def let_in(user: str, directory: Path) -> None:
     """Let `user` run the wheel's programs and own `directory`."""
     ensure_user_exists(user)
     for folder in POSTGRES_VERSIONS.values():

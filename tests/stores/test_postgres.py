@@ -17,7 +17,7 @@ from rota.clock import SECOND
 from rota.errors import ConfigError, SchemaMismatch, StoreError, StoreUnavailable
 from rota.ids import new_id
 from rota.model import Ask, Ended, Failed, Failure, Move, NewJob, State, Succeeded, WorkerRow
-from rota.stores import open_store, postgres_pool
+from rota.stores import open_store, postgres_driver
 from rota.stores.base import Store
 from rota.stores.database import Call, Send
 from rota.stores.postgres import PostgresDatabase
@@ -310,7 +310,7 @@ def test_who_is_frozen_within_a_claim_keeps_the_others_waiting_for_a_while_only(
     url: str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that is stopped, or whose machine is gone, says nothing more while it holds a room's lock."""
-    monkeypatch.setitem(postgres_pool._PLANNING, "kept", postgres_pool._PLANNING["kept"].replace("'15s'", "'300ms'"))
+    monkeypatch.setattr(postgres_driver, "_SILENCE", "300ms")
     room: list[Call] = [("lock_rooms", {"ids": [], "rooms": '[["partner",""]]'})]
     locked, woken = threading.Event(), threading.Event()
     answers: list[str] = []

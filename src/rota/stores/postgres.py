@@ -19,7 +19,7 @@ from rota.stores import rows, versions
 from rota.stores.adding import add, chunked, settle
 from rota.stores.database import Call, Link, Params, Row, Run, Send
 from rota.stores.postgres_copy import Ahead, copy
-from rota.stores.postgres_driver import Exchange, Session
+from rota.stores.postgres_driver import Exchange, Session, bound
 from rota.stores.postgres_line import PostgresLine
 from rota.stores.postgres_pool import Plans, Pool
 from rota.stores.postgres_queries import Queries
@@ -33,21 +33,28 @@ _MANY = 200
 _FIRST = 1_000
 """So many jobs are looked at before it is decided how to insert them."""
 
-_WIDE = frozenset({"counts", "find", "find_failed", "find_key", "prunable", "vitals", "oldest_transaction"})
+_WIDE = frozenset({"counts", "find", "find_failed", "find_key", "prunable", "unfinished", "vitals", "oldest_transaction"})
 """Reads whose best plan depends on what is asked for and on how much there is."""
 
 _SILENCE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 """What a network does that swallows packets without a word is noticed in half a minute to a minute, not after hours."""
 
+_POOLER = {"": None, "true": True, "false": False}
+"""What a URL may say of a pooler."""
+
 _TRIES = 5
 """How often a transaction that met a deadlock is run."""
 
 
-def open_postgres(url: str, *, schema: str = "", pooler: bool = False, max_size: int = 4, connect_timeout: int = 5) -> SqlStore:
+def open_postgres(
+    url: str, *, schema: str = "", pooler: bool | None = None, max_size: int = 4, connect_timeout: int = 5
+) -> SqlStore:
     """The store in a schema of the database of `postgresql://user@host/database?schema=name`; nothing is opened yet.
 
     `schema` may stand in the URL and is "public" by default; any name will do. `pooler=True` keeps to what works behind a
-    transaction pooler such as PgBouncer. At most `max_size` connections are open at once, besides those of twins and lines.
+    transaction pooler such as PgBouncer, `False` says that there is none or that it pools sessions, and `None` finds out; it
+    may stand in the URL as `pooler=true` or `false`. At most `max_size` connections are open at once, besides those of twins
+    and lines. Of several hosts in the URL the one that takes writes is used.
     """
     if max_size < 1:
         raise ConfigError(f"max_size={max_size!r} leaves no connection: it is 1 or more")
@@ -55,12 +62,19 @@ def open_postgres(url: str, *, schema: str = "", pooler: bool = False, max_size:
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     name = schema or query.pop("schema", "") or "public"
     query.pop("schema", None)
+    told = query.pop("pooler", "")
+    if told not in _POOLER:
+        raise ConfigError(f"pooler={told!r} in the URL is neither true nor false")
+    if pooler is None:
+        pooler = _POOLER[told]
     conninfo = urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
     try:
-        conninfo_to_dict(conninfo)
+        known = conninfo_to_dict(conninfo)
     except psycopg.Error as error:
         raise ConfigError(f"{_public(url)!r} is no Postgres URL: {error}") from error
     defaults = {"connect_timeout": connect_timeout, "application_name": "rota", **_SILENCE}
+    if "," in str(known.get("host") or known.get("hostaddr") or ""):
+        defaults["target_session_attrs"] = "read-write"
     settings = {key: value for key, value in defaults.items() if key not in query}
     return SqlStore(PostgresDatabase(_public(url), Queries(name), Pool(conninfo, settings, pooler, max_size)))
 
@@ -122,14 +136,16 @@ class PostgresDatabase:
 
     def work(self, do: Callable[[Run], T]) -> T:
         def transaction(session: Session) -> T:
-            with session.transaction():
-                return do(session.run)
+            exchange = Exchange(session, durable=True)
+            answer = do(exchange.run)
+            exchange.end()
+            return answer
 
         return self._again(transaction)
 
     def decide(self, do: Callable[[Send, Send], T]) -> T:
         def transaction(session: Session) -> T:
-            exchange = Exchange(session)
+            exchange = Exchange(session, durable=False)
             answer = do(exchange.send, exchange.last)
             exchange.end()
             return answer
@@ -177,7 +193,7 @@ class PostgresDatabase:
         if autovacuum == "off":
             warnings.append("autovacuum is off: the tables will grow and claims become slow; switch it on")
         if standby:
-            warnings.append("this server is a standby and takes no writes: point the URL at the primary")
+            warnings.append("this server is a standby and takes no writes: point the URL at the primary, or name all hosts")
         for pid, user, program, seconds in self.read("oldest_transaction", {}):
             warnings.append(
                 f"a transaction of {user} ({program or 'unnamed'}, process {pid}) is open for {seconds // 60} minutes: "
@@ -208,7 +224,7 @@ class PostgresDatabase:
 
     def _insert_many(self, session: Session, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]:
         with session.transaction():
-            present = session.run("clock", {"now": now})[0][0]
+            [[[present]]] = session.send([bound(durable=True), ("clock", {"now": now})])
             answers: list[Inserted] = []
             ahead = Ahead(jobs)
             while (head := ahead.head) is not None:

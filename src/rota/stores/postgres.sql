@@ -49,6 +49,15 @@ select id from rota_history where id in :ids
 -- Let this transaction's commit not wait for the disk.
 select set_config('synchronous_commit', 'off', true)
 
+-- name: bound
+-- Have this transaction ended if its client falls silent: a process that is frozen within it holds locks for which others wait.
+-- It is said in each transaction, since behind a pooler there is no session to say it to.
+select set_config('idle_in_transaction_session_timeout', :silence, true)
+
+-- name: hurry_bound
+-- Both.
+select set_config('synchronous_commit', 'off', true), set_config('idle_in_transaction_session_timeout', :silence, true)
+
 -- name: ring
 -- Wake sleepers, if there are any: a notification takes a lock that all commits of the server share.
 select pg_notify(:channel, '') where exists (select 1 from rota_workers where asleep)

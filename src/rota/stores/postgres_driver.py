@@ -1,4 +1,4 @@
-"""Named queries on a Postgres connection that is lent, and Postgres's errors in Rota's words."""
+"""Named queries on a Postgres connection that is lent, one transaction or several."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import sql
 
-from rota.errors import SchemaMismatch, StoreError, StoreUnavailable
 from rota.stores import queries
 from rota.stores.database import Call, Params, Row
 from rota.stores.postgres_queries import Queries
 from rota.stores.postgres_wire import Wire
+
+_SILENCE = "15s"
+"""How long a transaction may hear nothing of its client between two of its queries."""
 
 
 class Session:
@@ -51,18 +53,23 @@ class Session:
 class Exchange:
     """One transaction over several round trips: it begins with the first and is committed with the last.
 
-    Its commit does not wait for the disk. One that is not ended is undone, since its connection is not used again.
+    Where it need not be `durable`, its commit does not wait for the disk. Postgres ends it when this process falls silent
+    within it. One that is not ended is undone, since its connection is not used again.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, durable: bool) -> None:
         self._session = session
+        self._settings = bound(durable)
         self._open = False
+
+    def run(self, query: str, params: Params) -> list[Row]:
+        return self.send([(query, params)])[0]
 
     def send(self, calls: Sequence[Call]) -> list[list[Row]]:
         if self._open:
             return self._session.send(calls)
         self._open = True
-        return self._session.send([("begin", {}), ("hurry", {}), *calls])[1:]  # what hurries is not answered
+        return self._session.send([("begin", {}), self._settings, *calls])[1:]  # what is set is not answered
 
     def last(self, calls: Sequence[Call]) -> list[list[Row]]:
         answers = self.send([*calls, ("commit", {})])
@@ -75,35 +82,6 @@ class Exchange:
             self.last([])
 
 
-def meaning(error: psycopg.Error, place: str) -> StoreError:
-    """What a driver's error means to whoever runs jobs, in one line."""
-    said = " ".join(str(error).split())
-    state = error.sqlstate or ""
-    match state[:2]:
-        case "40":
-            return StoreUnavailable(f"Postgres at {place} ended the transaction to resolve a conflict with others: {said}")
-        case "53":
-            return StoreUnavailable(f"Postgres at {place} is out of room ({said}): free disk, memory or connections")
-        case "25" if state == "25006":
-            return StoreUnavailable(f"Postgres at {place} takes no writes ({said}): point the URL at the primary")
-        case "25" if state in {"25P03", "25P04"}:
-            return StoreUnavailable(
-                f"Postgres at {place} ended a transaction that was open for too long ({said}): this process was held up, or a "
-                "limit's key function takes long"
-            )
-        case "08" | "57" | "55" | "58":
-            return StoreUnavailable(f"Postgres at {place} cannot serve now ({said}): wait, or look at its log")
-        case "28":
-            return StoreUnavailable(f"Postgres at {place} refuses this user ({said}): check user and password in the URL")
-        case "3D":
-            return StoreUnavailable(f"Postgres at {place} has no such database ({said}): create it, or correct the URL")
-        case _ if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn):
-            return SchemaMismatch(f"the tables in Postgres at {place} are not those of this Rota ({said}): run `rota migrate`")
-        case "42" if state == "42501":
-            return StoreError(f"this user lacks a right in Postgres at {place} ({said}): have it granted")
-        case "" if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-            return StoreUnavailable(
-                f"Postgres at {place} cannot be reached ({said}): see that it runs and that the URL is right"
-            )
-        case _:
-            return StoreError(f"Postgres at {place} refused a query: {said}")
+def bound(durable: bool) -> Call:
+    """What has Postgres end the present transaction if its client falls silent: others may wait for what it locked."""
+    return ("bound" if durable else "hurry_bound"), {"silence": _SILENCE}

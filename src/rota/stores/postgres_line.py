@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from rota.bell import Bell
@@ -9,6 +10,8 @@ from rota.stores.database import Call, Row
 from rota.stores.postgres_pool import Pool
 from rota.stores.postgres_queries import Queries
 from rota.stores.postgres_wire import ready_made
+
+log = logging.getLogger("rota")
 
 
 class PostgresLine:
@@ -23,7 +26,15 @@ class PostgresLine:
         self._pool = pool
         self._queries = queries
         self._wire = pool.connect("kept")
-        if not pool.pooler:
+        if pool.met_pooler:
+            pool.met_pooler = False  # it is said once
+            log.warning(
+                "a pooler is between this worker and Postgres at %s, so no enqueue wakes it and jobs wait for the next poll: "
+                "give workers a URL that leads to Postgres itself, or say pooler=true in the URL to be told no more, or "
+                "pooler=false if it pools sessions",
+                pool.place,
+            )
+        if not self._wire.pooled:
             try:
                 with pool.errors():
                     self._wire.driver().execute(f"listen {queries.channel}".encode())

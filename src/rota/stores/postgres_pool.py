@@ -12,8 +12,9 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.string import TextLoader
 
-from rota.errors import StoreUnavailable
-from rota.stores.postgres_driver import Session, meaning
+from rota.errors import StoreError, StoreUnavailable
+from rota.stores.postgres_driver import Session
+from rota.stores.postgres_errors import READ_ONLY, meaning
 from rota.stores.postgres_queries import Queries
 from rota.stores.postgres_wire import Wire
 
@@ -31,10 +32,13 @@ _PATIENCE = 30.0
 class Pool:
     """Lends connections, the one used last first: it has its statements prepared and the server's caches warm."""
 
-    def __init__(self, conninfo: str, settings: Mapping[str, Any], pooler: bool, max_size: int) -> None:
+    def __init__(self, conninfo: str, settings: Mapping[str, Any], pooler: bool | None, max_size: int) -> None:
         self._conninfo = conninfo
         self._settings = settings
         self.pooler = pooler
+        """Whether a pooler that lends connections for a transaction is between; `None` to find out."""
+        self.met_pooler = False
+        """Whether one was found that nobody was told of."""
         self._max_size = max_size
         self._inherited: list[Wire] = []
         self.place = _place(conninfo)
@@ -61,18 +65,35 @@ class Pool:
             finally:
                 self.give_back(wire, lent_in, plans)
         except psycopg.Error as error:
-            raise meaning(error, self.place) from error
+            raise self._told(error) from error
 
     def connect(self, plans: Plans = "anew") -> Wire:
         """A new connection that is the caller's own."""
         with self.errors():
             settings = {"client_encoding": "utf8", **self._settings}
             connection = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None, **settings)
-            if not self.pooler:
-                connection.execute(_ISOLATION + _PLANNING[plans])
+            try:
+                pooled = self._set_up(connection, plans)
+            except BaseException:
+                connection.close()
+                raise
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             connection.adapters.register_loader("uuid", TextLoader)
-            return Wire(connection, prepares=not self.pooler)
+            return Wire(connection, pooled)
+
+    def _set_up(self, connection: psycopg.Connection[tuple[object, ...]], plans: Plans) -> bool:
+        """Set what a session keeps, and say whether there is none to keep it.
+
+        A pooler tells each client another process than the one that serves it. Then nothing is set: it would stay behind in
+        a connection that others are lent.
+        """
+        if self.pooler:
+            return True
+        told = connection.info.backend_pid if self.pooler is None else None
+        if connection.execute(_SET_UP, {"told": told, "plans": _NAMES[plans], "scans": _SCANS[plans]}).fetchone():
+            return False
+        self.met_pooler = True
+        return True
 
     def close(self) -> None:
         """Close what is idle now, and the rest when it comes back."""
@@ -92,7 +113,12 @@ class Pool:
         try:
             yield
         except psycopg.Error as error:
-            raise meaning(error, self.place) from error
+            raise self._told(error) from error
+
+    def _told(self, error: psycopg.Error) -> StoreError:
+        if error.sqlstate == READ_ONLY:
+            self.close()  # another server takes the writes now, and only a new connection can lead there
+        return meaning(error, self.place)
 
     def lend(self, plans: Plans) -> tuple[Wire, int]:
         """A connection, and what else `give_back` must be told."""
@@ -111,8 +137,8 @@ class Pool:
                     raise
             try:
                 if not wire.closed and wire.quiet:  # else the server went away
-                    if planned != plans and not self.pooler:
-                        wire.driver().execute(_PLANNING[plans])
+                    if planned != plans and not wire.pooled:
+                        wire.driver().execute(_SET_UP, {"told": None, "plans": _NAMES[plans], "scans": _SCANS[plans]})
                     return wire, lent_in
             except BaseException:
                 self._drop(wire)
@@ -163,19 +189,14 @@ class Pool:
             self._start()
 
 
-_ISOLATION: LiteralString = "set default_transaction_isolation = 'read committed'; "
+_SET_UP: LiteralString = """
+select set_config('default_transaction_isolation', 'read committed', false), set_config('plan_cache_mode', %(plans)s, false),
+       set_config('enable_seqscan', %(scans)s, false), set_config('enable_bitmapscan', %(scans)s, false)
+where %(told)s::integer is null or pg_backend_pid() = %(told)s::integer
+"""
 
-_PLANNING: dict[Plans, LiteralString] = {
-    "anew": (
-        "set plan_cache_mode = force_custom_plan; set enable_seqscan = on; set enable_bitmapscan = on; "
-        "reset idle_in_transaction_session_timeout"
-    ),
-    # A worker that is frozen between two round trips of a claim holds locks for which others wait: its transaction is ended.
-    "kept": (
-        "set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_bitmapscan = off; "
-        "set idle_in_transaction_session_timeout = '15s'"
-    ),
-}
+_NAMES: dict[Plans, str] = {"anew": "force_custom_plan", "kept": "force_generic_plan"}
+_SCANS: dict[Plans, str] = {"anew": "on", "kept": "off"}
 
 
 def _place(conninfo: str) -> str:

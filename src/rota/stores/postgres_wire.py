@@ -28,6 +28,8 @@ _SKIPPED = pq.ExecStatus.PIPELINE_ABORTED
 _HURRIES = frozenset({"claim", "claim_behind"})
 """Queries that themselves see to it that their commit need not wait for the disk."""
 _HURRY: Call = ("hurry", {})
+_SETTINGS = frozenset({"hurry", "bound", "hurry_bound"})
+"""Queries that only set something for their transaction, and of which nobody wants an answer."""
 _UNHEARD = ""
 """Stands among the results that are expected for one that nobody asked for."""
 
@@ -48,14 +50,14 @@ def ready_made(queries: Queries, calls: Sequence[Call], durable: bool) -> list[M
 class Wire:
     """A connection, used by one thread at a time. Errors are the driver's.
 
-    `prepares` says whether the server keeps the statements for next time, which a transaction pooler cannot.
+    `pooled` says that the server is another at each transaction, and so keeps no statement for the next time.
     """
 
-    def __init__(self, connection: psycopg.Connection[tuple[object, ...]], prepares: bool) -> None:
+    def __init__(self, connection: psycopg.Connection[tuple[object, ...]], pooled: bool) -> None:
         self._connection = connection
         self._libpq = connection.pgconn
         self._reader = Transformer(connection)
-        self._prepares = prepares
+        self.pooled = pooled
         self._prepared: set[str] = set()
         self._expected: deque[deque[str | None]] = deque()
         """For each transaction on its way, what its results are: answers (`None`), prepared statements, and `_UNHEARD`."""
@@ -111,7 +113,7 @@ class Wire:
             libpq.enter_pipeline_mode()
         expected: deque[str | None] = deque()
         for name, query, values in made:
-            if not self._prepares:
+            if self.pooled:
                 libpq.send_query_params(query.text, values, param_formats=query.formats)
             else:
                 if name not in self._prepared:
@@ -119,7 +121,7 @@ class Wire:
                     self._prepared.add(name)
                     expected.append(name)
                 libpq.send_query_prepared(query.name, values, param_formats=query.formats)
-            expected.append(_UNHEARD if name == "hurry" else None)
+            expected.append(_UNHEARD if name in _SETTINGS else None)
         libpq.pipeline_sync()
         self._expected.append(expected)
         self._write()
