@@ -19,6 +19,7 @@ from rota.errors import ConfigError, JobNotFound, NotSupported
 from rota.events import Event
 from rota.forks import in_child
 from rota.handle import Job, not_found
+from rota.hooks import AroundHook, FailureHook, Hooks, StartHook, SuccessHook, When
 from rota.model import Changed, Move, State, WorkerRow
 from rota.operate import Stats, Where
 from rota.options import Options, check_attempts, check_flag, check_name, check_priority, check_queues
@@ -86,6 +87,7 @@ class Rota:
         self.eager = eager
         self.tasks: dict[str, Task[..., Any, Any]] = {}
         """Every declared task by its name."""
+        self.hooks = Hooks()
         self.limiting: Limiting | None = None
         """The limits of the tasks, for claims; `None` while no task has any."""
         self._store_options = store_options
@@ -218,6 +220,96 @@ class Rota:
                 self.limiting = Limiting()
             self.limiting.add(task)
         self.tasks[task.name] = task
+
+    # -- hooks ----------------------------------------------------------------------------------
+
+    def on_start(self, function: StartHook) -> StartHook:
+        """Have the function called with the job before each body, where the body runs and within its `around` hooks.
+
+        It may be a coroutine function, and its time is part of the body's. `@task.on_start` does this for one task alone, as
+        the other hooks have it too. What a hook raises is logged and concerns no job.
+
+        >>> app = Rota("memory://")
+        >>> @app.on_start
+        ... def note(job):
+        ...     print("attempt", job.attempt, "with", job.arguments)
+        >>> @app.task
+        ... def greet(name: str) -> None: ...
+        >>> job = greet.enqueue("Ada")
+        >>> _ = app.run_one()
+        attempt 1 with {'name': 'Ada'}
+        >>> app.close()
+        """
+        return self.hooks.add(When.START, function)
+
+    def around(self, function: AroundHook) -> AroundHook:
+        """Have the generator function run around each body: the body runs at its one `yield`, which raises what the body does.
+
+        It runs in the body's thread, or on its loop, or in its process, and in its context: the body sees the context variables
+        that it sets. An asynchronous generator function may be used too. The first to be registered is the outermost.
+        The body runs whatever becomes of it, and the body's end stands.
+
+        >>> app = Rota("memory://")
+        >>> @app.around
+        ... def framed(job):
+        ...     print("before", job.attempt)
+        ...     try:
+        ...         yield
+        ...     finally:
+        ...         print("after")
+        >>> @app.task
+        ... def greet(name: str) -> None:
+        ...     print("hello,", name)
+        >>> job = greet.enqueue("Ada")
+        >>> _ = app.run_one()
+        before 1
+        hello, Ada
+        after
+        >>> app.close()
+        """
+        return self.hooks.add(When.AROUND, function)
+
+    def on_success(self, function: SuccessHook) -> SuccessHook:
+        """Have the function called with the job and its result after each success, once that is recorded.
+
+        The result is what `job.result()` answers, and `None` for a task that keeps none. A worker calls it in a thread of its
+        own, one call after the other. It is called once at the most: not where the worker is killed after the record.
+
+        >>> app = Rota("memory://")
+        >>> @app.on_success
+        ... def note(job, result):
+        ...     print(job.task, "answered", result)
+        >>> @app.task(name="add", keep_result=True)
+        ... def add(a: int, b: int) -> int:
+        ...     return a + b
+        >>> job = add.enqueue(1, 2)
+        >>> _ = app.run_one()
+        add answered 3
+        >>> app.close()
+        """
+        return self.hooks.add(When.SUCCESS, function)
+
+    def on_failure(self, function: FailureHook) -> FailureHook:
+        """Have the function called with the job and a `FailedAttempt` after each attempt that failed, once that is recorded.
+
+        `failure.final` says whether the job has failed for good. It hears of time-outs, of tasks that nobody knows and of lost
+        workers as well, of these by the worker that took the job back; not of jobs that were cancelled, snoozed or handed back.
+        It is called as `on_success` is.
+
+        >>> app = Rota("memory://")
+        >>> @app.on_failure
+        ... def alert(job, failure):
+        ...     if failure.final:
+        ...         print(job.task, "failed for good:", failure.reason)
+        >>> @app.task(name="charge", max_attempts=1)
+        ... def charge() -> None:
+        ...     raise ConnectionError("the bank does not answer")
+        >>> job = charge.enqueue()
+        >>> _ = app.run_one()
+        charge failed for good: the bank does not answer
+        >>> app.close()
+        """
+        return self.hooks.add(When.FAILURE, function)
 
     # -- working jobs right here ----------------------------------------------------------------
 

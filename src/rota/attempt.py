@@ -14,7 +14,7 @@ from rota.clock import SECOND, Micros
 from rota.codec import failure_of
 from rota.codec.wire import weigh
 from rota.context import CurrentJob, enter
-from rota.model import Claimed, Failed, Outcome
+from rota.model import Claimed, Failed, Failure, Outcome
 from rota.rules.decide import End, Interrupted, Raised, Returned, Stopped, decide
 from rota.signals import Signal
 from rota.task import Task
@@ -31,8 +31,8 @@ class Run:
     """A job in a worker's hands: what it is, whether it should stop, and how far it says it is."""
 
     __slots__ = (
-        "cancel", "deadline", "ended", "interrupted", "job", "limited", "noticed", "progress", "refusal", "started", "stop",
-        "task", "worker",
+        "cancel", "deadline", "ended", "interrupted", "job", "limited", "noticed", "progress", "raised", "refusal", "started",
+        "stop", "task", "worker",
     )  # fmt: skip
 
     def __init__(self, job: Claimed, task: Task[..., Any, Any], worker: str = "") -> None:
@@ -56,6 +56,8 @@ class Run:
         """Whether it took a place of a limit."""
         self.refusal: Exception | None = None
         """Why its body cannot begin, where that is known before."""
+        self.raised: Raised | None = None
+        """How it failed, kept for hooks that want the exception itself."""
 
     @property
     def took(self) -> Micros:
@@ -66,6 +68,10 @@ class Run:
     def on_loop(self) -> bool:
         """Whether the body runs on the worker's event loop."""
         return self.task.on_loop
+
+    def error_behind(self, failure: Failure) -> BaseException | None:
+        """The exception of which this failure tells, where it was raised here and is kept."""
+        return self.raised.error if self.raised is not None and self.raised.failure.type == failure.type else None
 
     def start_clock(self) -> None:
         """The body begins now; a time-out counts from here."""
@@ -121,8 +127,12 @@ async def aperform(run: Run) -> Outcome:
         return refused(run, run.refusal)
     try:
         args, kwargs = run.task.signature.decode(run.job.args)
-        enter(CurrentJob(run.job, run))
-        value = await run.task.function(*args, **kwargs)
+        job = CurrentJob(run.job, run)
+        enter(job)
+        if run.task.hooks.inside:
+            value = await _awrapped(run, job, args, kwargs)
+        else:
+            value = await run.task.function(*args, **kwargs)
         _check_awaited(run, value)
     except BaseException as error:  # noqa: BLE001  # as above; a cancellation arrives here too
         return conclude(run, raised(run, error))
@@ -192,6 +202,8 @@ def refused(run: Run, error: Exception) -> Outcome:
 def conclude(run: Run, end: End) -> Outcome:
     """The outcome of an end, by the task's retry policy."""
     run.stop_clock()
+    if run.task.hooks.after and run.raised is None and isinstance(end, Raised):
+        run.raised = end
     try:
         return decide(end, run.job, run.task.policy, random.random(), run.task.limits)  # noqa: S311  # chance for jitter, not for secrets
     except BaseException as error:  # a retry function of the user's may even exit
@@ -210,8 +222,34 @@ def _stopped(why: str) -> End:
 
 
 def _call(run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
-    enter(CurrentJob(run.job, run))
+    job = CurrentJob(run.job, run)
+    enter(job)
+    if run.task.hooks.inside:
+        return _wrapped(run, job, args, kwargs)
     return run.task.function(*args, **kwargs)
+
+
+def _wrapped(run: Run, job: CurrentJob, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+    """Run the body within its hooks, which see it fail also where it returns what nobody awaited."""
+    from rota.wrapping import call_wrapped
+
+    def body() -> object:
+        value = run.task.function(*args, **kwargs)
+        _check_awaited(run, value)
+        return value
+
+    return call_wrapped(run.task.hooks.around_bodies(run.task.name), job, body)
+
+
+async def _awrapped(run: Run, job: CurrentJob, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+    from rota.wrapping import acall_wrapped
+
+    async def body() -> object:
+        value = await run.task.function(*args, **kwargs)
+        _check_awaited(run, value)
+        return value
+
+    return await acall_wrapped(run.task.hooks.around_bodies(run.task.name), job, body)
 
 
 def _check_awaited(run: Run, value: object) -> None:

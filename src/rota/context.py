@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextvars import Context, ContextVar
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -58,6 +58,11 @@ class CurrentJob:
     @property
     def max_attempts(self) -> int:
         return self._claimed.max_attempts
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments as they are stored: plain JSON values by their names; those without one are a list under `*`."""
+        return msgspec.json.decode(self._claimed.args, type=dict[str, Any])
 
     @property
     def should_stop(self) -> bool:

@@ -14,6 +14,7 @@ from rota.clock import Micros, machine_now
 from rota.door import Door
 from rota.errors import ArgumentsError, ConfigError, NotSupported, ResultError
 from rota.handle import Job, not_found
+from rota.hooks import Hooks
 from rota.ids import is_id
 from rota.model import AttemptRow, Changed, JobRow, Move, NewJob
 from rota.options import Options
@@ -45,6 +46,8 @@ class Owner(Protocol):
     def eager(self) -> bool: ...
     @property
     def limiting(self) -> Limiting | None: ...
+    @property
+    def hooks(self) -> Hooks: ...
     def now(self) -> Micros | None: ...
 
 
@@ -54,6 +57,7 @@ class StoreDesk:
     def __init__(self, app: Owner) -> None:
         self._app = app
         self.max_payload = app.max_payload
+        self.hooks = app.hooks
         self.door = Door(lambda jobs: app.store.insert(jobs, app.now()))
         self._inserting = threading.local()
         self._declared: dict[str, tuple[float, Options]] = {}

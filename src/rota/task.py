@@ -14,6 +14,7 @@ from rota.codec import Signature, encode_untyped
 from rota.codec.wire import brief
 from rota.errors import ArgumentsError, ConfigError
 from rota.handle import Job
+from rota.hooks import AroundHook, FailureHook, Hooks, StartHook, SuccessHook, When
 from rota.ids import new_id
 from rota.model import NewJob, TaskRow
 from rota.options import Options, changed, check_name
@@ -31,6 +32,7 @@ class Desk(Protocol):
     """Where a task hands in its jobs; the app is one."""
 
     max_payload: int
+    hooks: Hooks
 
     def take(self, jobs: Iterable[NewJob]) -> list[Job[Any]]: ...
     async def atake(self, jobs: Sequence[NewJob]) -> list[Job[Any]]: ...
@@ -115,6 +117,7 @@ class Task(BoundTask[P, R], Generic[P, R, C_co]):
     ) -> None:
         super().__init__(self, options)
         self.desk = desk
+        self.hooks = desk.hooks
         self.function = function
         self.name = name
         self.options = options
@@ -135,6 +138,22 @@ class Task(BoundTask[P, R], Generic[P, R, C_co]):
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> C_co:
         return self.function(*args, **kwargs)
+
+    def on_start(self, function: StartHook) -> StartHook:
+        """Have the function called before each body of this task, as `Rota.on_start` does for all tasks."""
+        return self.hooks.add(When.START, function, self.name)
+
+    def around(self, function: AroundHook) -> AroundHook:
+        """Have the generator function run around each body of this task, as `Rota.around` does for all tasks."""
+        return self.hooks.add(When.AROUND, function, self.name)
+
+    def on_success(self, function: SuccessHook) -> SuccessHook:
+        """Have the function called after each success of this task, as `Rota.on_success` does for all tasks."""
+        return self.hooks.add(When.SUCCESS, function, self.name)
+
+    def on_failure(self, function: FailureHook) -> FailureHook:
+        """Have the function called after each failed attempt of this task, as `Rota.on_failure` does for all tasks."""
+        return self.hooks.add(When.FAILURE, function, self.name)
 
     def __repr__(self) -> str:
         return f"<Task {self.name}>"
