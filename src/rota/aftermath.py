@@ -1,13 +1,14 @@
-"""The hooks that are called once an attempt's end is recorded: `on_success` and `on_failure`. They change nothing any more."""
+"""The hooks that are called once an attempt's end is recorded, `on_success` and `on_failure`: they change nothing of it."""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import copy_context
 from typing import Any
 
 from rota.attempt import Run
 from rota.context import CurrentJob, enter
+from rota.errors import StoreError
 from rota.hooks import FailedAttempt, Hook, Hooks, When
 from rota.model import Again, Claimed, Failed, JobRow, Lost, Outcome, State, Succeeded
 from rota.wrapping import HookLoop, tell_of
@@ -20,12 +21,16 @@ class Aftermath:
         self._hooks = hooks
         self._loop = HookLoop()
 
-    def concerns(self, outcome: Outcome) -> bool:
-        """Whether any hook wants to hear of such an end. Nobody does of jobs that were snoozed, handed back or cancelled."""
-        return self._hooks.after and isinstance(outcome, Succeeded | Failed | Again)
+    def __enter__(self) -> Aftermath:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.__exit__()
 
     def ended(self, run: Run, outcome: Outcome) -> None:
-        """Call the hooks for an attempt that ended."""
+        """Call the hooks for an attempt that ended. Of jobs that were snoozed, handed back or cancelled none wants to hear."""
+        if not self._hooks.after:
+            return
         job = CurrentJob(run.job, run)
         match outcome:
             case Succeeded():
@@ -40,17 +45,24 @@ class Aftermath:
             case _:
                 pass
 
-    def lost(self, job: Lost, row: JobRow | None) -> None:
-        """Call the hooks for an attempt whose worker was lost; `row` is what the store has of its job, if it is still there."""
-        if job.state is State.CANCELLED:
-            return  # it ended as it was asked to
+    def lost(self, jobs: Sequence[Lost], get: Callable[[Sequence[str]], list[JobRow]]) -> None:
+        """Call the hooks for attempts whose worker was lost, except where their job ended cancelled, as it was asked to.
+
+        `get` looks up what the store has of their jobs: they may run again already, or be gone.
+        """
+        told = [job for job in jobs if job.state is not State.CANCELLED and self._hooks.of(When.FAILURE, job.task)]
+        try:
+            rows = {row.id: row for row in get([job.id for job in told])} if told else {}
+        except StoreError:  # the hooks hear what is known without it
+            rows = {}
+        for job in told:
+            self._lost(job, rows.get(job.id))
+
+    def _lost(self, job: Lost, row: JobRow | None) -> None:
         final = job.state is State.FAILED
         message = f"worker lost: the lease of {job.worker} ran out"
         failed = FailedAttempt("WorkerLost", message, "", final, lost=True, wait=None if final else 0)
         self._call(self._hooks.of(When.FAILURE, job.task), CurrentJob(_claimed(job, row), _Gone()), failed)
-
-    def close(self) -> None:
-        self._loop.__exit__()
 
     def _call(self, hooks: list[Hook], job: CurrentJob, said: object) -> None:
         for hook in hooks:
@@ -81,7 +93,7 @@ def _result(run: Run, outcome: Succeeded) -> Any:
 
 
 def _claimed(job: Lost, row: JobRow | None) -> Claimed:
-    """The job as the lost attempt had it. It may run again already, or be gone."""
+    """The job as the lost attempt had it."""
     if row is None:
         return Claimed(job.id, job.task, job.queue, "{}", job.attempt, 0, job.attempt)
     return Claimed(job.id, job.task, job.queue, row.args, job.attempt, 0, row.max_attempts, row.priority, row.due, row.key)

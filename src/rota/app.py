@@ -348,7 +348,7 @@ class Rota:
         from rota import inline
 
         moments = inline.Moments(self.now, _chosen(now))
-        return inline.Work(self.store, self.tasks, check_queues(queues), self.settings.kept, moments, self.limiting)
+        return inline.Work(self.store, self.tasks, check_queues(queues), self.settings.kept, moments, self.hooks, self.limiting)
 
     # -- looking --------------------------------------------------------------------------------
 

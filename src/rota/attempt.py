@@ -10,11 +10,14 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
+from msgspec import UNSET
+
 from rota.clock import SECOND, Micros
 from rota.codec import failure_of
 from rota.codec.wire import weigh
 from rota.context import CurrentJob, enter
-from rota.model import Claimed, Failed, Failure, Outcome
+from rota.errors import ConfigError, LeaseLost
+from rota.model import Claimed, Ended, Failed, Failure, Outcome, Succeeded
 from rota.rules.decide import End, Interrupted, Raised, Returned, Stopped, decide
 from rota.signals import Signal
 from rota.task import Task
@@ -31,8 +34,8 @@ class Run:
     """A job in a worker's hands: what it is, whether it should stop, and how far it says it is."""
 
     __slots__ = (
-        "cancel", "deadline", "ended", "interrupted", "job", "limited", "noticed", "progress", "raised", "refusal", "started",
-        "stop", "task", "worker",
+        "cancel", "deadline", "ended", "finished", "finishing", "interrupted", "job", "limited", "noticed", "progress",
+        "raised", "refusal", "result", "started", "stop", "task", "worker",
     )  # fmt: skip
 
     def __init__(self, job: Claimed, task: Task[..., Any, Any], worker: str = "") -> None:
@@ -58,6 +61,17 @@ class Run:
         """Why its body cannot begin, where that is known before."""
         self.raised: Raised | None = None
         """How it failed, kept for hooks that want the exception itself."""
+        self.finishing = False
+        """Whether the body finished, or tried to finish, the job within a transaction of its own; perhaps it was undone."""
+        self.finished = False
+        """Whether the store was seen to have that."""
+        self.result: str | None = None
+        """The result as JSON that the body finished the job with, if any."""
+
+    @staticmethod
+    def unknown(job: Claimed, worker: str) -> Run:
+        """The run of a job whose task is not known here, so that it can only be told what became of it."""
+        return Run(job, None, worker)  # type: ignore[arg-type]  # it is never run
 
     @property
     def took(self) -> Micros:
@@ -102,6 +116,36 @@ class Run:
         if not self.interrupted:
             log.warning("the lease of job %s (%s) was lost while it ran: it is being stopped", self.job.id, self.job.task)
             self.interrupt(LOST)
+
+    # -- for the body ---------------------------------------------------------------------------
+
+    def finish_within(self, connection: object, result: object) -> None:
+        """See `CurrentJob.finish_within`."""
+        self.task.desk.finish_within(connection, self.worker, *self._finishing(result))
+
+    async def afinish_within(self, connection: object, result: object) -> None:
+        await self.task.desk.afinish_within(connection, self.worker, *self._finishing(result))
+
+    def _finishing(self, result: object) -> tuple[Ended, bool]:
+        """The success on its way into the store, and whether there was one before.
+
+        It is noted before it is looked whether the attempt was given up meanwhile: who gives it up does that first, and then
+        looks at the note, so one of both sees the other.
+        """
+        if result is not UNSET and not self.task.keep_result:
+            raise ConfigError(
+                f"finish_within got a result, and {self.task.name} keeps none: declare it with @app.task(keep_result=True)"
+            )
+        kept = Returned() if result is UNSET else returned(self, result)
+        before, self.finishing, self.progress = self.finishing, True, None
+        if self.ended is not None:
+            raise LeaseLost(
+                f"job {self.job.id} ({self.job.task}) is not this body's any more: its attempt has ended without it, "
+                "so roll back what was done"
+            )
+        self.result = kept.result
+        success = Succeeded(kept.result)
+        return Ended(self.job.id, self.job.claim, success, self.took, limited=self.limited), before
 
 
 def perform(run: Run) -> Outcome:
@@ -175,7 +219,7 @@ def timed_out(run: Run) -> Raised:
 
 def returned(run: Run, value: object) -> Returned:
     """The end of a body that returned. A result that cannot be stored is told and dropped: the work is done and stays so."""
-    if not run.task.keep_result:
+    if not run.task.keep_result or (run.finishing and value is None):
         return Returned()
     try:
         result = run.task.signature.encode_result(value)

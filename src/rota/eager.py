@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
+from rota.aftermath import Aftermath
 from rota.attempt import Run
 from rota.clock import Micros
 from rota.errors import NotSupported
@@ -59,6 +60,8 @@ def run_eagerly(app: App, new: NewJob, task: Task[..., Any, Any], now: Micros) -
     outcome = perform_inline(run)
     event = ended(claimed, Ended(claimed.id, 1, outcome, run.took))
     tell([event])
+    with Aftermath(task.hooks) as after:
+        after.ended(run, outcome)
     row = _row(new, run, outcome, event, now)
     return Job(Kept(app, row, _attempts(run, outcome, event, now)), new.id, row)
 

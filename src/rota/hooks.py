@@ -73,16 +73,14 @@ class Hook(Struct, frozen=True):
     """The task for whose jobs alone it is called."""
 
     @property
-    def module(self) -> str:
-        return str(getattr(self.function, "__module__", "") or "")
-
-    @property
-    def name(self) -> str:
-        """How it is called in the log."""
-        return f"{self.module}.{getattr(self.function, '__qualname__', type(self.function).__qualname__)}"
+    def place(self) -> tuple[str, str]:
+        """The module in which it stands, and its name there. A program's main module has another name in its children."""
+        named = self.function if hasattr(self.function, "__qualname__") else type(self.function)
+        module = "__main__" if named.__module__ == "__mp_main__" else named.__module__
+        return module, named.__qualname__
 
     def __str__(self) -> str:
-        return f"the {self.when} hook {self.name}"
+        return f"the {self.when} hook {'.'.join(self.place)}"
 
 
 class Hooks:

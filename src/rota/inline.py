@@ -10,9 +10,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rota.aftermath import Aftermath
 from rota.attempt import TIMED_OUT, Run, aperform, perform, refused
 from rota.clock import SECOND, Micros
 from rota.events import Event, ended, lost, tell
+from rota.hooks import Hooks
 from rota.ids import new_id
 from rota.isolation import Child
 from rota.model import (
@@ -68,6 +70,7 @@ class Work:
     kept: frozenset[State]
     """The states whose jobs stay in the history."""
     moments: Moments
+    hooks: Hooks
     limiting: Limiting | None = None
 
 
@@ -76,15 +79,15 @@ def run_one(work: Work) -> Event | None:
 
     A job whose task nobody registered fails as the guide has it, by the default retry policy.
     """
-    with _joined(work) as worker:
-        return _step(work, worker)
+    with _joined(work) as worker, Aftermath(work.hooks) as after:
+        return _step(work, worker, after)
 
 
 def drain(work: Work) -> list[Event]:
     """Run due jobs one after the other until none is left, those that they enqueue included."""
     happened = []
-    with _joined(work) as worker:
-        while (event := _step(work, worker)) is not None:
+    with _joined(work) as worker, Aftermath(work.hooks) as after:
+        while (event := _step(work, worker, after)) is not None:
             happened.append(event)
             work.store.beat(worker, [], work.moments.present())
     return happened
@@ -105,56 +108,60 @@ def _joined(work: Work) -> Iterator[str]:
         work.store.leave(worker.id, work.moments.due())
 
 
-def _step(work: Work, worker: str) -> Event | None:
+def _step(work: Work, worker: str, after: Aftermath) -> Event | None:
     store, moments = work.store, work.moments
-    _take_back_lost(store, moments.present())
+    _take_back_lost(store, moments.present(), after)
     while store.promote(_STEP, moments.due()).count == _STEP:
         pass
     taken = _first(work, worker)
     if taken is None:
         return None
     job, limited = taken
-    outcome, took = _attempt(work, worker, job)
+    run, outcome = _attempt(work, worker, job)
     closes, closes_for = ((), 0) if work.limiting is None else work.limiting.closes(job, outcome)
-    end = Ended(job.id, job.claim, outcome, took, keeps(outcome, work.kept), limited, closes, closes_for)
-    store.finish(worker, [end], None, moments.due())
+    end = Ended(job.id, job.claim, outcome, run.took, keeps(outcome, work.kept), limited, closes, closes_for)
+    turn = store.finish(worker, [end], None, moments.due())
     event = ended(job, end)
     tell([event])
     if outcome is INTERRUPTED:
         raise KeyboardInterrupt
+    if job.id in turn.counted:
+        after.ended(run, outcome)
     return event
 
 
-def _attempt(work: Work, worker: str, job: Claimed) -> tuple[Outcome, Micros]:
+def _attempt(work: Work, worker: str, job: Claimed) -> tuple[Run, Outcome]:
     task = work.tasks.get(job.task)
     if task is None:
         reason = no_performer(job.task)
-        return decide(Raised(LookupError(reason), Failure("UnknownTask", reason)), job, Polynomial(), 0.0), 0
+        end = Raised(LookupError(reason), Failure("UnknownTask", reason))
+        return Run.unknown(job, worker), decide(end, job, Polynomial(), 0.0)
     run = Run(job, task, worker)
     bad = None if work.limiting is None else work.limiting.bad.pop(job.id, None)
     if bad is not None:
-        return refused(run, bad), 0
+        return run, refused(run, bad)
     try:
         outcome = perform_inline(run)
     except KeyboardInterrupt:
         outcome = INTERRUPTED
     if run.progress is not None:
         work.store.beat(worker, [Report(job.id, job.claim, run.progress)], work.moments.present())
-    return outcome, run.took
+    return run, outcome
 
 
 def _first(work: Work, worker: str) -> tuple[Claimed, bool] | None:
-    """The first due job of the queues, and whether it took a place of a limit."""
+    """The first due job of the queues that are not paused, and whether it took a place of a limit."""
+    paused = work.store.paused(work.moments.due()).queues
     if work.limiting is not None and work.queues is None:
         # What has room by now is queued before it is looked which queues there are.
         for _ in range(_STEP):
             if not work.store.admit(Ask(worker, (), 0), work.limiting, work.moments.due()).more:
                 break
-    names = tuple(work.store.queues() if work.queues is None else work.queues)
+    names = tuple(name for name in (work.store.queues() if work.queues is None else work.queues) if name not in paused)
     taken = _claim_due(work, Ask(worker, names, 1, 1)) if names or work.limiting else None
     while taken is None and work.limiting is not None and work.queues is None:
         # That look may have queued what a limit held until now, under queues that had no queued job before it.
-        more = tuple(set(work.store.queues()).difference(names))
+        more = tuple(set(work.store.queues()).difference(names, paused))
         if not more:
             break
         names += more
@@ -188,12 +195,13 @@ def _claim(work: Work, ask: Ask, now: Micros | None) -> tuple[Claimed, bool] | N
     return (claimed[0], claimed[0].id in limited) if claimed else None
 
 
-def _take_back_lost(store: Store, now: Micros | None) -> None:
+def _take_back_lost(store: Store, now: Micros | None, after: Aftermath) -> None:
     """Take back the jobs of lost workers, and tell of each."""
     full = True
     while full:
         lost_jobs = store.lost(_STEP, now).lost
         tell([lost(job) for job in lost_jobs])
+        after.lost(lost_jobs, store.get)
         full = len(lost_jobs) == _STEP
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import atexit
 import importlib
+import logging
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ from rota.task import Task
 if TYPE_CHECKING:  # a worker without isolated bodies need not carry the machinery of processes
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
+
+log = logging.getLogger("rota")
 
 START = 60.0
 """Seconds that a process has to start and to import a task's module; a task with a longer time-out has as many as that."""
@@ -108,7 +111,8 @@ class Child:
         assert self._pipe is not None
         while (end := _cut_short(run, begin_by)) is None:
             if self._look(_LOOK) and self._pipe.recv()[0] == "ready":
-                self._pipe.send((run.task.__module__, run.task.__qualname__, run.task.name, run.job))
+                hooks = [hook.place for hook in run.task.hooks.around_bodies(run.task.name)]
+                self._pipe.send((run.task.__module__, run.task.__qualname__, run.task.name, run.job, hooks))
                 break
         return end
 
@@ -244,15 +248,17 @@ def _serve(pipe: Connection[Any, Any]) -> None:
     while True:
         try:
             tell("ready", "", None)
-            module, qualname, name, job = pipe.recv()
+            module, qualname, name, job, hooks = pipe.recv()
         except (EOFError, OSError):
             return
-        _perform(module, qualname, name, job, tell)
+        _perform(module, qualname, name, job, hooks, tell)
 
 
-def _perform(module: str, qualname: str, name: str, job: Claimed, tell: Tell) -> None:
+def _perform(module: str, qualname: str, name: str, job: Claimed, hooks: Sequence[tuple[str, str]], tell: Tell) -> None:
     try:
         task = _find(module, qualname, name)
+        if hooks:
+            _find_hooks(task, hooks)
     except BaseException as error:  # noqa: BLE001  # a module may raise anything, or exit
         tell("unfit", job.id, failure_of(error))
         return
@@ -274,6 +280,25 @@ def _find(module: str, qualname: str, name: str) -> Task[..., Any, Any]:
     raise ConfigError(
         f"task {name} is isolated, but its own process finds no such task in module {module}: define it at the top"
     )
+
+
+def _find_hooks(task: Task[..., Any, Any], places: Sequence[tuple[str, str]]) -> None:
+    """Import the modules in which the worker's hooks stand, so that they register themselves, and tell of those that did not."""
+    for module in dict.fromkeys(module for module, _ in places):
+        try:
+            importlib.import_module(module)
+        except BaseException:
+            log.exception(
+                "the hooks in module %s are not called for isolated task %s: its import fails there", module, task.name
+            )
+    here = {hook.place for hook in task.hooks.around_bodies(task.name)}
+    for module, name in places:
+        if (module, name) not in here:
+            log.error(
+                "hook %s.%s is not called for isolated task %s: its own process imports module %s, which does not register it; "
+                "register hooks at the top of a module",
+                module, name, task.name, module,
+            )  # fmt: skip
 
 
 def _leave_to_the_worker(_number: int, _frame: FrameType | None) -> None:

@@ -29,6 +29,8 @@ from rota.worker.lookout import Lookout
 from rota.worker.overtime import Overtime
 from rota.worker.recorder import Handed, Recorder
 from rota.worker.restraint import Restraint
+from rota.worker.within import Within, is_finished
+from rota.worker.signs import Signs
 
 if TYPE_CHECKING:  # without limits nothing of them is loaded
     from rota.limiting import Limiting
@@ -39,6 +41,8 @@ _TOGETHER = 0.005
 """Seconds that an outcome waits for others while there are jobs waiting for slots."""
 _DOUBT = 5.0
 """Seconds after a lost connection in which the server may still have done what was under way on it; it is asked again then."""
+_FAREWELL = 2.0
+"""Seconds after the last hand-back for which transactions of bodies are waited for that are still open."""
 _LEAST_OVERLAP = 100
 """So many jobs must have ended for a turn to be sent while another is under way; a smaller one costs more than it gains."""
 
@@ -56,7 +60,7 @@ class Ledger:
     """Owns the worker's claims from the store's side."""
 
     def __init__(
-        self, app: Rota, store: Store, crew: Crew, bell: Bell, identity: Identity, lookout: Lookout, poll: float
+        self, app: Rota, store: Store, crew: Crew, bell: Bell, identity: Identity, lookout: Lookout, poll: float, signs: Signs
     ) -> None:
         self._app = app
         self._store = store
@@ -64,9 +68,11 @@ class Ledger:
         self._bell = bell
         self._identity = identity
         self._lookout = lookout
-        self._poll = poll
+        self._poll = min(poll, signs.every)
+        self._signs = signs
         self._overtime = Overtime(crew)
         self._recorder = Recorder(app, store)
+        self._within = Within(app, store, self._recorder)
         self._restraint = Restraint(crew)
         self._pace = Pace(crew.slots)
         self._stopping = threading.Event()
@@ -154,10 +160,15 @@ class Ledger:
         return True
 
     def _done(self) -> bool:
-        return self._stopping.is_set() and not self._posted and not self._pending and not self._crew.unwritten()
+        if not self._stopping.is_set() or self._posted or self._pending or self._crew.unwritten():
+            return False
+        if self._within.runs and self._past_handback(_FAREWELL):
+            self._within.give_up()
+        return not self._within.runs
 
     def _step(self) -> None:
         """Look after deadlines and shutdown, take a turn with the store if there is cause, and sleep until there is."""
+        self._signs.led()
         self._lookout.heed()
         self._overtime.end_overdue()
         if self._stopping.is_set():
@@ -169,6 +180,8 @@ class Ledger:
             self._uncertain, self._doubt_at = True, None
         if self._uncertain and not self._posted:  # what a turn under way claims would be taken for lost
             self._reconcile()
+        if self._within.look():
+            self._lookout.ring()  # a place of a limit may be free, or a job be queued again
         line = self._line or self._connect()
         if not self._hear(line) or self._own is not None:
             return
@@ -213,6 +226,8 @@ class Ledger:
             return True
         if self._posted:
             return False
+        if self._within.next_at is not None and time.monotonic() >= self._within.next_at:
+            return True
         return bool(self._pending) or (self._lookout.look and not self._stopping.is_set() and self._room() > 0)
 
     def _room(self) -> int:
@@ -227,7 +242,10 @@ class Ledger:
     def _post(self, line: Line) -> None:
         """Send what ended and ask for more, if there is cause."""
         for run, outcome in self._crew.outcomes():
-            self._pending.setdefault(run.worker, []).append((run, outcome))
+            if run.finishing:
+                self._within.add(run, outcome)
+            else:
+                self._pending.setdefault(run.worker, []).append((run, outcome))
         worker = self._identity.id
         for former in [id for id in self._pending if id != worker]:  # claimed under a lease that was lost since
             self._record_singly(former, self._pending[former])
@@ -338,8 +356,7 @@ class Ledger:
         if len(known) < len(claimed):
             for job in claimed:
                 if job.task not in tasks:
-                    stranger = Run(job, None, worker)  # type: ignore[arg-type]  # it is never run
-                    self._pending.setdefault(worker, []).append((stranger, unknown(job)))
+                    self._pending.setdefault(worker, []).append((Run.unknown(job, worker), unknown(job)))
 
     def _start(self, ready: list[Run]) -> None:
         """Have these bodies run. A lone one is run by this thread: to wake another is a tenth of its wait for an idle worker.
@@ -358,6 +375,7 @@ class Ledger:
         now = time.monotonic()
         if ended:
             self._pace = self._pace.after(ended, now - self._turned_at)
+            self._signs.ended(ended)
         self._turned_at = now
 
     def _reconcile(self) -> None:
@@ -365,19 +383,20 @@ class Ledger:
         worker = self._identity.id
         runs = [run for run in self._crew.unwritten() if run.worker == worker]
         ended = [run for run, _ in self._pending.get(worker, ())]
-        self._store.reconcile(worker, [run.job.id for run in (*runs, *ended)], self._app.now())
+        finishing = self._within.runs
+        self._store.reconcile(worker, [run.job.id for run in (*runs, *ended, *finishing)], self._app.now())
         # A server that crashed may have forgotten its last claims; another worker has those jobs now, or will.
         lost = self._store.beat(worker, [Report(run.job.id, run.job.claim) for run in runs], self._app.now()).lost
         for run in runs:
-            if run.job.id in lost:
+            if run.job.id in lost and not is_finished(self._store, run):
                 run.lose()
         self._uncertain = False
         self._lookout.ring()
 
     # -- the end --------------------------------------------------------------------------------
 
-    def _past_handback(self) -> bool:
-        return self._handback_at is not None and time.monotonic() >= self._handback_at
+    def _past_handback(self, by: float = 0.0) -> bool:
+        return self._handback_at is not None and time.monotonic() >= self._handback_at + by
 
     def _wind_down(self) -> None:
         """Hand back what has not begun; warn what runs; when the time is up, interrupt it and hand it back."""
@@ -394,6 +413,7 @@ class Ledger:
 
     def _hand_back(self, runs: Sequence[Run], why: str) -> None:
         for run in runs:
+            run.stop_clock()
             self._crew.end(run, Released("the lease was lost" if run.stop == LOST else why))
 
     def _sleep(self, line: Line) -> None:
@@ -409,6 +429,8 @@ class Ledger:
             until.append(now + STALE_SECONDS)
         if self._doubt_at is not None:
             until.append(self._doubt_at)
+        if self._within.next_at is not None:
+            until.append(self._within.next_at)
         if self._stopping.is_set():
             until.append(now + 0.1 if self._handback_at is None else max(self._handback_at, now + 0.05))
         else:
