@@ -11,11 +11,14 @@ from datetime import timedelta
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from rota.app import Rota
 from rota.attempt import Run
 from rota.bell import Bell
 from rota.clock import SECOND, span
 from rota.errors import ConfigError, StoreUnavailable
+from rota.model import WorkerRow
 from rota.options import check_queues
 from rota.settings import check_lease
 from rota.stores.base import Store
@@ -80,7 +83,7 @@ class Worker:
         self._identity = Identity(name, self.queues, list(app.tasks), concurrency, check_lease(lease), __version__)
         self._poll = poll_seconds
         if app.limiting is not None:
-            app.limiting.check_store(app.store)
+            app.limiting.check_store(app._store or app._unopened())  # one that is away is not waited for
             self._poll = app.limiting.poll_within(poll_seconds)
         self._threads = Threads(self._crew, self._start)
         self._coroutines: Coroutines | None = None  # made at the first coroutine, so that others do not pay for asyncio
@@ -155,6 +158,27 @@ class Worker:
         self.request_stop(self.shutdown_timeout)
         if self._started:
             self._ended.wait()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for its end, and answer whether it came within so many seconds."""
+        return self._ended.wait(timeout)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why it ended by itself, in a line; `None` while it works and after a stop."""
+        if self._error is not None:
+            return f"{type(self._error).__name__}: {self._error}"
+        return "it could not do its work" if self._ledger is not None and self._ledger.failed else None
+
+    def after_fall(self, trouble: str) -> None:
+        """Say in the store what befell the worker whose place this one takes. To be called before the start."""
+        self._identity.take_on(structs.replace(self._identity.row, trouble=trouble))
+
+    def fallen(self, trouble: str, lease: float) -> WorkerRow:
+        """What says in the store, for so many seconds at the most, that this worker is down: a row without slots."""
+        return structs.replace(
+            self._identity.renew(), queues=[], tasks=[], concurrency=0, lease=span(lease, "lease"), trouble=trouble
+        )
 
     # -- the thread that leads ------------------------------------------------------------------
 
