@@ -12,7 +12,7 @@ from plans import HOT
 from rota.ids import new_id
 from rota.model import NewJob
 from rota.stores import open_store
-from rota.stores.sqlite_engine import _bind, _statements
+from rota.stores.sqlite_engine import bind, forms
 
 
 @pytest.fixture(params=["as it comes", "analyzed"])
@@ -30,15 +30,15 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sqlite3
 
 @pytest.mark.parametrize("query", HOT)
 def test_no_hot_query_reads_a_whole_table(database: sqlite3.Connection, query: str) -> None:
-    bound = {name: _bind(name, value) for name, value in HOT[query].items()}
-    for statement in _statements()[query]:
+    bound = {name: bind(name, value) for name, value in HOT[query].items()}
+    for statement in forms()[query]:
         steps = [row[3] for row in database.execute(f"explain query plan {statement}", bound)]
         assert not [step for step in steps if step.startswith("SCAN rota_")], "\n".join(steps)
 
 
 def test_a_claim_takes_each_queue_in_the_order_of_its_index(database: sqlite3.Connection) -> None:
-    bound = {name: _bind(name, value) for name, value in HOT["claim"].items()}
-    for statement in _statements()["claim"]:
+    bound = {name: bind(name, value) for name, value in HOT["claim"].items()}
+    for statement in forms()["claim"]:
         steps = [row[3] for row in database.execute(f"explain query plan {statement}", bound)]
         [at] = [number for number, step in enumerate(steps) if "rota_jobs_ready (queue=?)" in step]
         assert steps[at - 1] == "CORRELATED LIST SUBQUERY 1"
@@ -47,7 +47,7 @@ def test_a_claim_takes_each_queue_in_the_order_of_its_index(database: sqlite3.Co
 
 def test_failed_jobs_are_found_newest_first_along_their_own_index(database: sqlite3.Connection) -> None:
     bound = dict.fromkeys(("before", "queue", "task", "key", "worker")) | {"limit": 50}
-    [statement] = _statements()["find_failed"]
+    [statement] = forms()["find_failed"]
     assert [row[3] for row in database.execute(f"explain query plan {statement}", bound)] == [
         "SCAN rota_history USING INDEX rota_history_failed"
     ]

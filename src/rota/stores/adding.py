@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rota.clock import Micros
 from rota.model import Inserted, NewJob
 from rota.stores import rows
-from rota.stores.database import Run
+from rota.stores.database import Run, Steps, through
 
 MOST = 2_000
 """Jobs that are sent together, at most."""
@@ -31,11 +31,33 @@ def chunked(jobs: Iterable[NewJob], most: int = MOST) -> Iterator[list[NewJob]]:
 
 def add(run: Run, jobs: Sequence[NewJob], now: Micros | None) -> list[Inserted]:
     """Insert jobs in one statement; only when some were not added is it looked up why."""
-    [[added, *_]] = run("insert", {"jobs": rows.jobs_json(jobs), "now": now})
-    return settle(run, jobs, added, now)
+    return through(run, adding(jobs, now))
 
 
 def settle(run: Run, jobs: Sequence[NewJob], added: int, now: Micros | None) -> list[Inserted]:
+    """The answers for jobs of which so many were added; see `settling`."""
+    return through(run, settling(jobs, added, now))
+
+
+def inserting(jobs: Iterable[NewJob], now: Micros | None) -> Steps[list[Inserted]]:
+    """Insert jobs, however many; those of a batch that have keys in one order for all who do."""
+    answers: list[Inserted] = []
+    for chunk in chunked(jobs):
+        if len(chunk) == 1:
+            added = yield "insert_one", rows.job_params(chunk[0], now)
+            answers += [Inserted(chunk[0].id)] if added else (yield from settling(chunk, 0, now))
+        else:
+            ordered = sorted(chunk, key=key_order)
+            answers += in_order(chunk, ordered, (yield from adding(ordered, now)))
+    return answers
+
+
+def adding(jobs: Sequence[NewJob], now: Micros | None) -> Steps[list[Inserted]]:
+    [[added, *_]] = yield "insert", {"jobs": rows.jobs_json(jobs), "now": now}
+    return (yield from settling(jobs, added, now))
+
+
+def settling(jobs: Sequence[NewJob], added: int, now: Micros | None) -> Steps[list[Inserted]]:
     """The answers for jobs of which so many were added.
 
     One that was not added has an id that is known, or a key that is held. A holder may finish while it is looked for; its
@@ -45,15 +67,27 @@ def settle(run: Run, jobs: Sequence[NewJob], added: int, now: Micros | None) -> 
     if added < len(jobs):
         open_ = [job for job in jobs if job.key is not None]
         while open_:
-            known = {row[0] for row in run("known", {"ids": [job.id for job in open_]})}
-            open_ = [job for job in open_ if job.id not in known]
+            known = yield "known", {"ids": [job.id for job in open_]}
+            settled = {row[0] for row in known}
+            open_ = [job for job in open_ if job.id not in settled]
             free = []
             for job in open_:
-                if found := run("holder", {"task": job.task, "key": job.key}):
+                if found := (yield "holder", {"task": job.task, "key": job.key}):
                     answers[job.id] = Inserted(found[0][0], existed=True)
                 else:
                     free.append(job)
             open_ = free
             if open_:
-                run("insert", {"jobs": rows.jobs_json(open_), "now": now})
+                yield "insert", {"jobs": rows.jobs_json(open_), "now": now}
     return [answers[job.id] for job in jobs]
+
+
+def key_order(job: NewJob) -> tuple[str, str]:
+    """Batches that share keys insert them in one order, so that they wait for each other one way round at most."""
+    return job.key or "", job.task
+
+
+def in_order(jobs: Sequence[NewJob], ordered: Sequence[NewJob], answers: Sequence[Inserted]) -> list[Inserted]:
+    """The answers to the jobs that were sent in another order."""
+    found = dict(zip((job.id for job in ordered), answers, strict=True))
+    return [found[job.id] for job in jobs]

@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # without limits nothing of them is loaded
     from rota.rules.sizes import Size
 
 
+    from rota.stores.foreign import Dialect
 class Limits(Protocol):
     """The limits that an app's code declares, as a claim asks for them."""
 
@@ -292,6 +293,13 @@ class Store(Protocol):
         ...
 
     # -- looking and changing -------------------------------------------------------------------
+
+    def dialect(self) -> Dialect:
+        """How its queries are put to a connection of the caller's own, whose transaction they are then part of.
+
+        Raises `NotSupported` where no such connection leads to the store; it says what to do instead.
+        """
+        ...
 
     def get(self, ids: Sequence[str]) -> list[JobRow]:
         """The jobs with these ids, in no promised order; unknown ids are left out."""

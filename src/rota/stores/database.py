@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rota.bell import Bell
 from rota.clock import Micros
 from rota.model import Inserted, NewJob, Vitals
+
+if TYPE_CHECKING:
+    from rota.stores.foreign import Dialect
 
 T = TypeVar("T")
 
@@ -23,6 +26,20 @@ Call = tuple[str, Params]
 
 Send = Callable[[Sequence[Call]], list[list[Row]]]
 """Runs several queries in one round trip, inside the transaction that it was given for."""
+
+Steps = Generator[Call, list[Row], T]
+"""Asks for queries one after the other, each inside the same transaction, is sent what they answer, and returns a result."""
+
+
+def through(run: Run, steps: Steps[T]) -> T:
+    """What these steps return, once each query that they ask for was run."""
+    try:
+        call = next(steps)
+        while True:
+            call = steps.send(run(*call))
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 class Link(Protocol):
@@ -94,5 +111,7 @@ class Database(Protocol):
         ...
 
     def line(self) -> Link: ...
+
+    def dialect(self) -> Dialect: ...
 
     def vitals(self) -> Vitals: ...

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
@@ -24,6 +24,9 @@ from rota.stores.postgres_line import PostgresLine
 from rota.stores.postgres_pool import Plans, Pool
 from rota.stores.postgres_queries import Queries
 from rota.stores.sql import SqlStore
+
+if TYPE_CHECKING:
+    from rota.stores.foreign import Dialect
 
 T = TypeVar("T")
 
@@ -189,6 +192,11 @@ class PostgresDatabase:
         if commit == "off" or fsync == "off":
             warnings.append(
                 f"synchronous_commit is {commit} and fsync {fsync}: a crash of the server loses jobs that were accepted"
+    def dialect(self) -> Dialect:
+        from rota.stores.postgres_foreign import PostgresDialect  # few need it
+
+        return PostgresDialect(self._queries, self._pool.place, self.read)
+
             )
         if autovacuum == "off":
             warnings.append("autovacuum is off: the tables will grow and claims become slow; switch it on")

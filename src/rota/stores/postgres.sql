@@ -599,3 +599,14 @@ where ctid = any(array(
     limit :limit
     for update skip locked
 ))
+
+-- name: whereabouts
+-- What tells this start of the server, this database and this table of jobs from all others; and words for people.
+select (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint,
+       (select oid::bigint from pg_database where datname = current_database()),
+       (select c.oid::bigint
+        from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
+        where n.nspname = :schema and c.relname = :jobs_table),
+       current_database(),
+       case when inet_server_addr() is null then 'the socket ' || current_setting('port')
+            else host(inet_server_addr()) || ':' || inet_server_port() end

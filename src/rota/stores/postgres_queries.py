@@ -31,11 +31,12 @@ _TEXT, _BINARY = 0, 1
 class Query:
     """A query whose parameters have numbers: `$1` is the first of `names`."""
 
-    def __init__(self, name: str, text: str) -> None:
+    def __init__(self, name: str, text: str, qualify: Callable[[str], str]) -> None:
         self.name = f"rota_{name}".encode()
         """What it is called once it is prepared."""
         self.names: list[str] = []
-        self.text = _PARAMETER.sub(self._numbered, text).encode()
+        # Tables are qualified last: a schema's name may hold what looks like a parameter.
+        self.text = qualify(_PARAMETER.sub(self._numbered, text)).encode()
         # In the text form a text would end at its first null character; the server refuses one in the binary form.
         self.formats = [_BINARY if _type(name) == "text" else _TEXT for name in self.names]
         self._writers = [(name, _WRITERS.get(_type(name), _plain)) for name in self.names]
@@ -70,7 +71,7 @@ class Queries:
         made = self._made.get(name)
         if made is None:
             text = queries.load("postgres")[name].replace(":channel", f"'{self.channel}'")
-            made = self._made[name] = Query(name, self.qualify(text))
+            made = self._made[name] = Query(name, text, self.qualify)
         return made
 
     def table(self, name: str) -> str:

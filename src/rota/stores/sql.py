@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from rota.rules.sizes import Size
 
 _ROOMS = 20
+    from rota.stores.foreign import Dialect
 """So many rooms of limits are deleted for each job that a pruning may delete: they are small, and each new key makes one."""
 
 
@@ -59,6 +60,7 @@ class SqlStore:
         self._database = database
         self.url = database.url
 
+        self._dialect: Dialect | None = None
     def open(self) -> None:
         self._database.open()
 
@@ -209,6 +211,11 @@ class SqlStore:
         return SqlLine(self._database)
 
     # -- looking and changing -------------------------------------------------------------------
+
+    def dialect(self) -> Dialect:
+        if self._dialect is None:
+            self._dialect = self._database.dialect()
+        return self._dialect
 
     def get(self, ids: Sequence[str]) -> list[JobRow]:
         return [rows.job(row) for row in self._database.read("get", {"ids": list(ids)})]

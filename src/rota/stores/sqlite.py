@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from rota.clock import Micros, machine_now
-from rota.errors import ConfigError
+from rota.errors import ConfigError, NotSupported
 from rota.model import Inserted, NewJob, Vitals
 from rota.stores import mounts, rows, versions
 from rota.stores.adding import add, chunked, settle
@@ -16,6 +16,9 @@ from rota.stores.database import Call, Link, Params, Row, Run, Send
 from rota.stores.sql import SqlStore
 from rota.stores.sqlite_engine import Cursor, Engine, FileEngine, MemoryEngine
 from rota.stores.sqlite_line import CommitWatch, DirectLine, MemoryWatch
+
+if TYPE_CHECKING:
+    from rota.stores.foreign import Dialect
 
 T = TypeVar("T")
 
@@ -155,6 +158,16 @@ class SqliteDatabase:
     def vitals(self) -> Vitals:
         self.open()
         warnings, facts = self._engine.vitals()
+    def dialect(self) -> Dialect:
+        from rota.stores.sqlite_foreign import SqliteDialect  # few need it
+
+        if not isinstance(self._engine, FileEngine):
+            raise NotSupported(
+                "the store memory:// is in this process's memory, where no connection of yours leads: enqueue without one, or "
+                "use sqlite:///jobs.db"
+            )
+        return SqliteDialect(str(self._engine.path), lambda: self.read("files", {}))
+
         return Vitals(now=machine_now(), warnings=self._warnings + warnings, facts=facts)
 
 

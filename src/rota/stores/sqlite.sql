@@ -473,3 +473,17 @@ where rowid in (
       and not exists (select 1 from rota_slots where name = rota_rooms.name and key = rota_rooms.key)
     limit :limit
 )
+
+-- name: known
+-- Those of these ids that the store knows: as expressions, which no converter of a caller's own connection takes for its column.
+select id || '' from rota_jobs where id in :ids
+union all
+select id || '' from rota_history where id in :ids
+
+-- name: holder
+-- The unfinished job of a task that has this key, as an expression too.
+select id || '' from rota_jobs where key = :key and task = :task
+
+-- name: files
+-- The files of a connection's databases.
+pragma database_list

@@ -37,9 +37,9 @@ class Cursor:
         self._connection = connection
 
     def run(self, query: str, params: Params) -> list[Row]:
-        bound = {name: _bind(name, value) for name, value in params.items()}
+        bound = {name: bind(name, value) for name, value in params.items()}
         answer: list[Row] | None = None
-        for statement in _statements()[query]:
+        for statement in forms()[query]:
             cursor = self._connection.execute(statement, bound)
             if answer is None and cursor.description is not None:
                 answer = cursor.fetchall()
@@ -209,7 +209,7 @@ class FileEngine:
         try:
             yield
         except sqlite3.Error as error:
-            raise _meaning(error, self.path, self._patience) from error
+            raise meaning(error, self.path, self._patience) from error
 
 
 class MemoryEngine:
@@ -257,7 +257,7 @@ class MemoryEngine:
             try:
                 answer = _commit(self._connection, do)
             except sqlite3.Error as error:
-                raise _meaning(error, Path(":memory:"), 0) from error
+                raise meaning(error, Path(":memory:"), 0) from error
             changed = self._connection.total_changes != before
         if changed:
             self.commits.add()
@@ -294,14 +294,16 @@ def _fits(connection: sqlite3.Connection) -> bool:
     return bool(known) and versions.check(Cursor(connection).run("version", {})[0][0], "sqlite")
 
 
-def _bind(name: str, value: object) -> object:
+def bind(name: str, value: object) -> object:
+    """A parameter as the driver takes it: a list is one, as JSON."""
     if isinstance(value, list):
         return as_json(value)
     return machine_now() if name == "now" and value is None else value
 
 
 @cache
-def _statements() -> dict[str, list[str]]:
+def forms() -> dict[str, list[str]]:
+    """The statements of each query."""
     return {
         name: queries.statements(_LIST.sub(r"in (select value from json_each(:\1))", text))
         for name, text in queries.load("sqlite").items()
@@ -315,7 +317,8 @@ def _nested(path: Path | str) -> StoreError:
     )
 
 
-def _meaning(error: sqlite3.Error, path: Path, patience: float) -> StoreError:
+def meaning(error: sqlite3.Error, path: Path, patience: float) -> StoreError:
+    """What a driver's error means to whoever runs jobs, in one line."""
     name = getattr(error, "sqlite_errorname", "")
     match "_".join(name.split("_")[:2]):
         case "SQLITE_FULL":

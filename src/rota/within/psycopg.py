@@ -1,0 +1,78 @@
+"""psycopg's connections."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+
+from rota.stores.database import Row, Steps
+from rota.stores.foreign import Dialect, Statement
+from rota.within.foreign import awork_through, work_through
+
+T = TypeVar("T")
+
+
+class PsycopgConnection:
+    name = "a psycopg connection"
+    system = "postgresql"
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+        self.known_as = connection
+
+    def look(self, steps: Steps[T], dialect: Dialect) -> T:
+        try:
+            with psycopg.RawCursor(self._connection, row_factory=tuple_row) as cursor:  # whatever the caller made of its own
+
+                def execute(statement: Statement) -> list[Row]:
+                    text, values = statement.numbered()
+                    cursor.execute(text.encode(), values)
+                    return [] if cursor.description is None else list(cursor.fetchall())
+
+                return work_through(steps, dialect, execute)
+        except psycopg.Error as error:
+            raise dialect.meaning(error) from error
+
+    def run(self, steps: Steps[T], dialect: Dialect) -> T:
+        try:
+            with self._connection.transaction() if _commits_each(self._connection) else nullcontext():
+                return self.look(steps, dialect)
+        except psycopg.Error as error:
+            raise dialect.meaning(error) from error
+
+
+class AsyncPsycopgConnection:
+    name = "an async psycopg connection"
+    system = "postgresql"
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        self._connection = connection
+        self.known_as = connection
+
+    async def alook(self, steps: Steps[T], dialect: Dialect) -> T:
+        try:
+            async with psycopg.AsyncRawCursor(self._connection, row_factory=tuple_row) as cursor:
+
+                async def execute(statement: Statement) -> list[Row]:
+                    text, values = statement.numbered()
+                    await cursor.execute(text.encode(), values)
+                    return [] if cursor.description is None else list(await cursor.fetchall())
+
+                return await awork_through(steps, dialect, execute)
+        except psycopg.Error as error:
+            raise dialect.meaning(error) from error
+
+    async def arun(self, steps: Steps[T], dialect: Dialect) -> T:
+        try:
+            async with self._connection.transaction() if _commits_each(self._connection) else nullcontext():
+                return await self.alook(steps, dialect)
+        except psycopg.Error as error:
+            raise dialect.meaning(error) from error
+
+
+def _commits_each(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
+    return connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE
