@@ -283,14 +283,12 @@ def _find(module: str, qualname: str, name: str) -> Task[..., Any, Any]:
 
 
 def _find_hooks(task: Task[..., Any, Any], places: Sequence[tuple[str, str]]) -> None:
-    """Import the modules in which the worker's hooks stand, so that they register themselves, and tell of those that did not."""
+    """Import the modules in which the worker's hooks stand, so that they register themselves; tell of those that did not."""
     for module in dict.fromkeys(module for module, _ in places):
         try:
             importlib.import_module(module)
         except BaseException:
-            log.exception(
-                "the hooks in module %s are not called for isolated task %s: its import fails there", module, task.name
-            )
+            log.exception("the hooks of module %s are not called for isolated task %s: its import fails", module, task.name)
     here = {hook.place for hook in task.hooks.around_bodies(task.name)}
     for module, name in places:
         if (module, name) not in here:

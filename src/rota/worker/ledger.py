@@ -24,13 +24,14 @@ from rota.rules.pace import STALE_SECONDS, Pace
 from rota.stores.base import Line, Store
 from rota.worker.backoff import FATAL_TRIES, Backoff
 from rota.worker.crew import Crew
+from rota.worker.hooks import HookThread
 from rota.worker.identity import Identity
 from rota.worker.lookout import Lookout
 from rota.worker.overtime import Overtime
 from rota.worker.recorder import Handed, Recorder
 from rota.worker.restraint import Restraint
-from rota.worker.within import Within, is_finished
 from rota.worker.signs import Signs
+from rota.worker.within import Within, is_finished
 
 if TYPE_CHECKING:  # without limits nothing of them is loaded
     from rota.limiting import Limiting
@@ -71,7 +72,8 @@ class Ledger:
         self._poll = min(poll, signs.every)
         self._signs = signs
         self._overtime = Overtime(crew)
-        self._recorder = Recorder(app, store)
+        self.hooks = HookThread(app, store, self.ring)
+        self._recorder = Recorder(app, store, self.hooks)
         self._within = Within(app, store, self._recorder)
         self._restraint = Restraint(crew)
         self._pace = Pace(crew.slots)
@@ -236,6 +238,8 @@ class Ledger:
         limiting = self._app.limiting
         if limiting is not None and not self._crew.free and not self._restraint.lets_wait(limiting):
             return 0  # a job under a limit is claimed when it can begin
+        if self.hooks.wanted and self.hooks.behind:
+            return 0  # what ends now would be too much for them
         turns = 1 if self._line is None else self._line.ahead
         return self._pace.room(self._crew.load + coming, turns, self._restraint.most)
 

@@ -21,7 +21,10 @@ from rota.model import Report
 from rota.stores.base import Store
 from rota.worker.backoff import FATAL_TRIES, Backoff
 from rota.worker.crew import Crew
+from rota.worker.hooks import HookThread
 from rota.worker.identity import Identity
+from rota.worker.signs import Signs
+from rota.worker.within import is_finished
 
 log = logging.getLogger("rota")
 _BUSY = 1.0
@@ -35,12 +38,22 @@ class Pulse:
     """Owns the worker's identity: joins, beats, and joins anew when the lease was taken."""
 
     def __init__(
-        self, app: Rota, store: Store, crew: Crew, identity: Identity, rung: Callable[[], None], hopeless: Callable[[], None]
+        self,
+        app: Rota,
+        store: Store,
+        crew: Crew,
+        identity: Identity,
+        signs: Signs,
+        hooks: HookThread,
+        rung: Callable[[], None],
+        hopeless: Callable[[], None],
     ) -> None:
         self._app = app
         self._store = store
         self._crew = crew
         self._identity = identity
+        self._signs = signs
+        self._hooks = hooks
         self._rung = rung
         self._hopeless = hopeless
         self._interval = identity.row.lease / SECOND / 3
@@ -79,6 +92,7 @@ class Pulse:
                 self._backoff.pause("the beat failed", None)
 
     def _round(self) -> None:
+        self._signs.beat()
         now = time.monotonic()
         if now >= self._beat_at or self._crew.in_hand:
             self._beat()
@@ -97,16 +111,17 @@ class Pulse:
         worker = self._identity.id
         hands = list(self._crew.in_hand)
         ours = [run for run in hands if run.worker == worker]
-        told = [(run, run.progress) for run in ours]
+        told = [(run, None if run.finishing else run.progress) for run in ours if not run.finished]
         answer = self._store.beat(worker, [Report(run.job.id, run.job.claim, said) for run, said in told], self._app.now())
         for run, said in told:
             if run.progress is said:
                 run.progress = None
         for run in hands:
-            if run.worker != worker:  # claimed under a former id, and taken in hand after that one was lost
+            # One claimed under a former id was taken in hand after that one was lost.
+            if run.worker != worker and not is_finished(self._store, run):
                 run.lose()
         if answer.alive:
-            self._obey(ours, answer)
+            self._obey([run for run, _ in told], answer)
         else:
             self._join_anew(worker)
 
@@ -116,7 +131,8 @@ class Pulse:
             if run not in self._crew.in_hand:
                 continue
             if run.job.id in answer.lost:
-                run.lose()
+                if not is_finished(self._store, run):
+                    run.lose()
             elif run.job.id in answer.cancelled and not run.interrupted:
                 run.interrupt(CANCELLED)
 
@@ -125,9 +141,10 @@ class Pulse:
         row = self._identity.renew()
         self._store.join(row, self._app.now())
         self._identity.take_on(row)
+        self._signs.joined(row.id)
         log.warning("this worker's lease was lost (it was held up for longer than that): it goes on as a new one")
         for run in list(self._crew.in_hand):
-            if run.worker == worker:
+            if run.worker == worker and not is_finished(self._store, run):
                 run.lose()
         self._rung()
 
@@ -136,6 +153,8 @@ class Pulse:
         reaped = self._store.lost(_REAP_STEP, self._app.now())
         if reaped.lost:
             events.tell([events.lost(job) for job in reaped.lost])
+            if self._hooks.wanted:
+                self._hooks.lost(reaped.lost)
             self._rung()
         if self._app.limiting is None:
             operate.free_held(self._store, self._identity.id, self._app.now())

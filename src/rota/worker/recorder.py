@@ -11,6 +11,7 @@ from rota.errors import StoreUnavailable
 from rota.model import Ended, Failed, Failure, Outcome, State, Succeeded
 from rota.rules.decide import keeps
 from rota.stores.base import Store
+from rota.worker.hooks import HookThread
 
 log = logging.getLogger("rota")
 
@@ -21,9 +22,10 @@ Handed = tuple[Run, Outcome]
 class Recorder:
     """Used by the ledger's thread alone."""
 
-    def __init__(self, app: Rota, store: Store) -> None:
+    def __init__(self, app: Rota, store: Store, hooks: HookThread) -> None:
         self._app = app
         self._store = store
+        self._hooks = hooks
         self.resent = False
         """Whether an earlier try, whose answer was lost, may have written some of the outcomes that come next."""
 
@@ -61,11 +63,15 @@ class Recorder:
         if len(counted) < len(ends) and self.resent:
             counted |= self._written_before(handed, counted)
         self.resent = False
+        hooked = self._hooks.wanted
         quiet = not log.isEnabledFor(logging.INFO)
         for (run, _), end in zip(handed, ends, strict=True):
             if end.id not in counted:
                 log.warning("the lease of job %s (%s) was lost while it ran: its outcome is not recorded", end.id, run.job.task)
-            elif not quiet or not isinstance(end.outcome, Succeeded):  # an event costs more than the rest of a small job
+                continue
+            if hooked:
+                self._hooks.ended(run, end)
+            if not quiet or not isinstance(end.outcome, Succeeded):  # an event costs more than the rest of a small job
                 events.tell([events.ended(run.job, end)])
 
     def _written_before(self, handed: list[Handed], counted: frozenset[str]) -> frozenset[str]:

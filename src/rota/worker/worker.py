@@ -29,6 +29,7 @@ from rota.worker.identity import Identity
 from rota.worker.ledger import Ledger
 from rota.worker.lookout import Lookout
 from rota.worker.pulse import Pulse
+from rota.worker.signs import Signs, Unwatched
 from rota.worker.threads import Threads
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ class Worker:
         self._error: BaseException | None = None
         self._signals = 0
         self._heeded = 0
+        self.signs: Signs = Unwatched()
+        """Told by every thread of the worker that it is alive; to be set before the start."""
 
     @property
     def id(self) -> str:
@@ -117,6 +120,7 @@ class Worker:
             self.start()
             while not self._ended.wait(_SIGNAL_LOOK):
                 self._heed_signals()
+                self.signs.alive()
         finally:
             for number, handler in former.items():
                 signal.signal(number, handler)
@@ -148,6 +152,7 @@ class Worker:
         if not self._stopping.is_set():
             running = len(self._crew.in_hand) - self._crew.waiting
             log.info("stopping: %d running, with %g s to end; another signal hands them back at once", running, handback_in)
+            self.signs.stopping()
         self._handback_in = handback_in
         self._stopping.set()
         if self._ledger is not None:
@@ -205,11 +210,12 @@ class Worker:
         likely = ["default", *(task.options.queue for task in self.app.tasks.values())]
         limits = self.app.limiting is not None
         lookout = Lookout(store, self._identity, self.app.now, self.queues, likely, self._poll, limits)
-        ledger = Ledger(self.app, store, self._crew, self._bell, self._identity, lookout, self._poll)
-        self._pulse = Pulse(self.app, store, self._crew, self._identity, ledger.ring, ledger.fail)
+        ledger = Ledger(self.app, store, self._crew, self._bell, self._identity, lookout, self._poll, self.signs)
+        self._pulse = Pulse(self.app, store, self._crew, self._identity, self.signs, ledger.hooks, ledger.ring, ledger.fail)
         self._ledger = ledger
         if self._handback_in is not None:  # the stop came before there was a ledger to tell
             ledger.stop(self._handback_in)
+        self.signs.joined(self._identity.id)
         self._pulse.start()
         self._say_hello(store)
         return ledger
@@ -252,6 +258,8 @@ class Worker:
             self._store.leave(self._identity.id, self.app.now())
         except Exception as error:  # noqa: BLE001  # the lease ends by itself
             log.warning("the store could not be told of the end: %s", error)
+        if self._ledger is not None:
+            self._ledger.hooks.close()
         self._threads.join(0.2)
         self._store.close()
         log.info("stopped")
