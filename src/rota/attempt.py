@@ -136,7 +136,7 @@ class Run:
             raise ConfigError(
                 f"finish_within got a result, and {self.task.name} keeps none: declare it with @app.task(keep_result=True)"
             )
-        kept = Returned() if result is UNSET else returned(self, result)
+        kept = Returned() if result is UNSET else _kept(self, result)
         before, self.finishing, self.progress = self.finishing, True, None
         if self.ended is not None:
             raise LeaseLost(
@@ -219,8 +219,14 @@ def timed_out(run: Run) -> Raised:
 
 def returned(run: Run, value: object) -> Returned:
     """The end of a body that returned. A result that cannot be stored is told and dropped: the work is done and stays so."""
-    if not run.task.keep_result or (run.finishing and value is None):
+    if not run.task.keep_result:
         return Returned()
+    if run.finishing and (run.result is not None or value is None):
+        return Returned(run.result)
+    return _kept(run, value)
+
+
+def _kept(run: Run, value: object) -> Returned:
     try:
         result = run.task.signature.encode_result(value)
         weigh(result.encode(), run.task.desk.max_payload, f"the result of {run.task.name}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextvars import Context, ContextVar
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
+from msgspec import UNSET
 
 from rota.codec import clean
+from rota.errors import LeaseLost
 from rota.model import Claimed, Progress
 
 _MOST = 1e300
@@ -23,6 +25,14 @@ class Stoppable(Protocol):
     stop: str | None
     noticed: bool
     progress: str | None
+
+
+@runtime_checkable
+class Finisher(Protocol):
+    """Who runs the body and can finish its job before the body ends."""
+
+    def finish_within(self, connection: object, result: object) -> None: ...
+    async def afinish_within(self, connection: object, result: object) -> None: ...
 
 
 class CurrentJob:
@@ -84,6 +94,38 @@ class CurrentJob:
             if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= _MOST:
                 raise ValueError(f"progress({done!r}, {total!r}): say how much is done, and of how much, as finite numbers")
         self._run.progress = msgspec.json.encode(Progress(done, total, clean(note, _NOTE))).decode()
+
+    def finish_within(self, connection: object, *, result: object = UNSET) -> None:
+        """Record the job as succeeded in the transaction that is open on this connection, so that both happen or neither does.
+
+        Call it last, then commit: what the body wrote in the transaction and the job's success come to the store together,
+        whenever the process dies. After a rollback the job goes on as if nothing had been said, and what the body returns or
+        raises counts. After the commit it is final: what follows in the body is logged where it fails, and changes nothing.
+
+        `connection` is one that `using(connection=…)` takes, to the store's own database. `result` is kept for `job.result()`
+        in place of what the body returns, where the task keeps results.
+        Raises `LeaseLost` when the job is no longer this attempt's, and `MoveRefused` when it was finished already: either
+        way the transaction must be rolled back, for its effects are another attempt's, or there already.
+        In eager mode there is no store, and nothing is recorded.
+
+        >>> import sqlite3
+        >>> app = Rota("sqlite:///shop.db")
+        >>> @app.task
+        ... def pay(account: str, amount: int) -> None:
+        ...     with sqlite3.connect("shop.db") as shop:
+        ...         shop.execute("update accounts set balance = balance + ? where name = ?", (amount, account))
+        ...         current_job().finish_within(shop)
+        """
+        self._finisher().finish_within(connection, result)
+
+    async def afinish_within(self, connection: object, *, result: object = UNSET) -> None:
+        """`finish_within` for connections whose methods are coroutines."""
+        await self._finisher().afinish_within(connection, result)
+
+    def _finisher(self) -> Finisher:
+        if isinstance(self._run, Finisher):
+            return self._run
+        raise LeaseLost(f"the attempt of job {self.id} ({self.task}) has ended: only its body can finish it, while it runs")
 
     def __repr__(self) -> str:
         return f"<CurrentJob {self.id} {self.task} attempt {self.attempt} of {self.max_attempts}>"

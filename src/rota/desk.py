@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from rota import operate
 from rota.clock import Micros, machine_now
@@ -16,7 +17,7 @@ from rota.errors import ArgumentsError, ConfigError, NotSupported, ResultError
 from rota.handle import Job, not_found
 from rota.hooks import Hooks
 from rota.ids import is_id
-from rota.model import AttemptRow, Changed, JobRow, Move, NewJob
+from rota.model import AttemptRow, Changed, Ended, JobRow, Move, NewJob
 from rota.options import Options
 from rota.settings import Settings
 from rota.stores.base import Store
@@ -25,6 +26,7 @@ from rota.task import Task
 if TYPE_CHECKING:  # loaded by those who ask for it
     from rota.limiting import Limiting
     from rota.rules.explain import Explanation
+    from rota.stores.database import Steps
 
 T = TypeVar("T")
 _DEFAULTS_AGE = 60.0
@@ -96,6 +98,30 @@ class StoreDesk:
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         return await self.door.run(call)
+
+    # -- for bodies -----------------------------------------------------------------------------
+
+    def finish_within(self, connection: object, worker: str, end: Ended, before: bool) -> None:
+        from rota.within import blocking, work
+
+        foreign = blocking(connection, "finish_within")
+        if not self._app.eager:
+            work(self._app.store, foreign, self._finish_steps(worker, end, before))
+
+    async def afinish_within(self, connection: object, worker: str, end: Ended, before: bool) -> None:
+        from rota.within import awork, of_coroutines
+
+        foreign = of_coroutines(connection, "finish_within")
+        if not self._app.eager:
+            store = await self.in_thread(lambda: self._app.store)  # which may have to be opened first
+            await awork(store, foreign, self._finish_steps(worker, end, before))
+
+    def _finish_steps(self, worker: str, end: Ended, before: bool) -> Steps[None]:
+        from rota.rules.decide import keeps
+        from rota.stores.finishing import finish_steps
+
+        keep = keeps(end.outcome, self._app.settings.kept)
+        return finish_steps(worker, replace(end, keep=keep), before, self._app.now())
 
     # -- for jobs -------------------------------------------------------------------------------
 

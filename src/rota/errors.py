@@ -11,6 +11,7 @@
     ├── NotSupported           this store, or eager mode, cannot do what was asked
     ├── JobNotFound            no job has this id
     ├── MoveRefused            the job's state does not allow this
+    ├── LeaseLost              the job is no longer this attempt's to finish
     ├── WaitTimeout            the job was not finished in time
     └── ResultError            there is no result to be had
         ├── JobFailed          the job failed or was cancelled
@@ -62,6 +63,10 @@ class JobNotFound(RotaError, LookupError):
 
 class MoveRefused(RotaError):
     """The job's present state does not allow what was asked."""
+
+
+class LeaseLost(RotaError):
+    """The job is no longer this attempt's: its lease was lost, so that another has it or had it. Roll back what was done."""
 
 
 class WaitTimeout(RotaError, TimeoutError):

@@ -16,7 +16,7 @@ from rota.errors import ArgumentsError, ConfigError
 from rota.handle import Job
 from rota.hooks import AroundHook, FailureHook, Hooks, StartHook, SuccessHook, When
 from rota.ids import new_id
-from rota.model import NewJob, TaskRow
+from rota.model import Ended, NewJob, TaskRow
 from rota.options import Options, changed, check_name
 from rota.rules.retry import RetryPolicy
 
@@ -38,6 +38,8 @@ class Desk(Protocol):
     async def atake(self, jobs: Sequence[NewJob]) -> list[Job[Any]]: ...
     def defaults(self, name: str) -> Options: ...
     async def in_thread(self, call: Callable[[], R]) -> R: ...
+    def finish_within(self, connection: object, worker: str, end: Ended, before: bool) -> None: ...
+    async def afinish_within(self, connection: object, worker: str, end: Ended, before: bool) -> None: ...
 
 
 class BoundTask(Generic[P, R]):
