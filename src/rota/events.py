@@ -83,6 +83,20 @@ def tell(events: Iterable[Event]) -> None:
         log.log(level, "%s", event, extra={"rota": event})
 
 
+def tell_overruled(job: Claimed, outcome: Outcome) -> None:
+    """Log what a body came to after it had finished its job itself, where that is not a success too."""
+    match outcome:
+        case Failed(failure) | Again(failure):
+            said = "%s failed after it had finished job %s in a transaction that was committed; the job stays succeeded: %s\n%s"
+            log.error(said, job.task, job.id, failure.reason, failure.trace)
+        case Snoozed():
+            log.warning("%s asked to be snoozed after it had finished job %s, which stays so", job.task, job.id)
+        case Succeeded() | Released() | Cancelled():
+            pass
+        case _:
+            assert_never(outcome)
+
+
 _LEVELS = {
     Kind.SUCCEEDED: logging.INFO,
     Kind.SNOOZED: logging.INFO,

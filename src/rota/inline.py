@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from rota.aftermath import Aftermath
 from rota.attempt import TIMED_OUT, Run, aperform, perform, refused
 from rota.clock import SECOND, Micros
-from rota.events import Event, ended, lost, tell
+from rota.events import Event, ended, lost, tell, tell_overruled
 from rota.hooks import Hooks
 from rota.ids import new_id
 from rota.isolation import Child
@@ -28,6 +31,7 @@ from rota.model import (
     Released,
     Report,
     State,
+    Succeeded,
     WorkerRow,
 )
 from rota.operate import free_held
@@ -44,6 +48,8 @@ LEASE: Micros = 300 * SECOND
 """Nothing beats while a body runs here, so the lease is the guide's five minutes: a longer body may be run a second time."""
 INTERRUPTED = Released("interrupted from the keyboard")
 _STEP = 500
+_PATIENCE = 0.5
+"""Seconds that a transaction in which a body finished its job has to end after the body; a driver may be a little behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +126,34 @@ def _step(work: Work, worker: str, after: Aftermath) -> Event | None:
     run, outcome = _attempt(work, worker, job)
     closes, closes_for = ((), 0) if work.limiting is None else work.limiting.closes(job, outcome)
     end = Ended(job.id, job.claim, outcome, run.took, keeps(outcome, work.kept), limited, closes, closes_for)
-    turn = store.finish(worker, [end], None, moments.due())
+    if run.finishing:
+        end, counts = _finished_within(work, worker, run, end)
+    else:
+        counts = job.id in store.finish(worker, [end], None, moments.due()).counted
     event = ended(job, end)
     tell([event])
     if outcome is INTERRUPTED:
         raise KeyboardInterrupt
-    if job.id in turn.counted:
-        after.ended(run, outcome)
+    if counts:
+        after.ended(run, end.outcome)
     return event
+
+
+def _finished_within(work: Work, worker: str, run: Run, end: Ended) -> tuple[Ended, bool]:
+    """What became of a job that its body finished within a transaction of its own, and whether that counts.
+
+    One that is still open is the caller's, perhaps, who commits it later: it is believed to be.
+    """
+    until = time.monotonic() + _PATIENCE
+    while True:
+        settled = work.store.finish_after(worker, [end], work.moments.due())
+        if end.id not in settled.open or time.monotonic() > until:
+            break
+        time.sleep(0.01)
+    if end.id in settled.counted or not settled.done | settled.open:
+        return end, bool(settled.counted)
+    tell_overruled(run.job, end.outcome)
+    return replace(end, outcome=Succeeded(run.result)), True
 
 
 def _attempt(work: Work, worker: str, job: Claimed) -> tuple[Run, Outcome]:

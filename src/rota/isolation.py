@@ -112,7 +112,7 @@ class Child:
         while (end := _cut_short(run, begin_by)) is None:
             if self._look(_LOOK) and self._pipe.recv()[0] == "ready":
                 hooks = [hook.place for hook in run.task.hooks.around_bodies(run.task.name)]
-                self._pipe.send((run.task.__module__, run.task.__qualname__, run.task.name, run.job, hooks))
+                self._pipe.send((run.task.__module__, run.task.__qualname__, run.task.name, run.job, run.worker, hooks))
                 break
         return end
 
@@ -138,6 +138,10 @@ class Child:
                 begins(run)
             case "progress":
                 run.progress = said
+            case "finishing":
+                run.finishing = True
+            case "result":
+                run.result = said
             case "unfit":
                 return conclude(run, Raised(ImportError(said.message), said))
             case "ended":
@@ -219,19 +223,22 @@ Tell = Callable[[str, str, object], None]
 """Says a word about the job with this id."""
 
 
+_TOLD = frozenset({"progress", "finishing", "result"})
+
+
 class _Reporter(Run):
-    """A run whose progress goes up the pipe as it is set."""
+    """A run of which is told up the pipe what its body says, before that is acted upon."""
 
     __slots__ = ("_tell",)
 
-    def __init__(self, job: Claimed, task: Task[..., Any, Any], tell: Tell) -> None:
+    def __init__(self, job: Claimed, task: Task[..., Any, Any], worker: str, tell: Tell) -> None:
         self._tell = tell
-        super().__init__(job, task)
+        super().__init__(job, task, worker)
 
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
-        if name == "progress" and value is not None:
-            self._tell("progress", self.job.id, value)
+        if name in _TOLD and value:
+            self._tell(name, self.job.id, value)
 
 
 def _serve(pipe: Connection[Any, Any]) -> None:
@@ -248,13 +255,15 @@ def _serve(pipe: Connection[Any, Any]) -> None:
     while True:
         try:
             tell("ready", "", None)
-            module, qualname, name, job, hooks = pipe.recv()
+            module, qualname, name, job, worker, hooks = pipe.recv()
         except (EOFError, OSError):
             return
-        _perform(module, qualname, name, job, hooks, tell)
+        _perform(module, qualname, name, job, worker, hooks, tell)
 
 
-def _perform(module: str, qualname: str, name: str, job: Claimed, hooks: Sequence[tuple[str, str]], tell: Tell) -> None:
+def _perform(
+    module: str, qualname: str, name: str, job: Claimed, worker: str, hooks: Sequence[tuple[str, str]], tell: Tell
+) -> None:
     try:
         task = _find(module, qualname, name)
         if hooks:
@@ -263,7 +272,7 @@ def _perform(module: str, qualname: str, name: str, job: Claimed, hooks: Sequenc
         tell("unfit", job.id, failure_of(error))
         return
     tell("began", job.id, None)
-    tell("ended", job.id, perform_here(_Reporter(job, task, tell)))
+    tell("ended", job.id, perform_here(_Reporter(job, task, worker, tell)))
 
 
 def _find(module: str, qualname: str, name: str) -> Task[..., Any, Any]:

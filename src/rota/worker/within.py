@@ -8,7 +8,8 @@ import time
 from rota.app import Rota
 from rota.attempt import Run
 from rota.errors import StoreUnavailable
-from rota.model import Again, Cancelled, Failed, Failure, Outcome, Released, Snoozed, State, Succeeded
+from rota.events import tell_overruled
+from rota.model import Failed, Failure, Outcome, State, Succeeded
 from rota.stores.base import Store
 from rota.worker.recorder import Handed, Recorder
 
@@ -98,7 +99,7 @@ class Within:
                 continue
             self._handed.pop(run, None)
             if end.id in settled.done:
-                tell_afterwards(run, outcome)
+                tell_overruled(run.job, outcome)
                 success = Succeeded(run.result)
                 self._recorder.tell([(run, success)], [self._recorder.ended(run, success)], settled.done)
             else:
@@ -115,23 +116,6 @@ class Within:
                 run.job.task,
                 since,
             )
-
-
-def tell_afterwards(run: Run, outcome: Outcome) -> None:
-    """Log what a body came to after it had finished its job, where that is not a success too."""
-    match outcome:
-        case Failed(failure) | Again(failure):
-            log.error(
-                "%s failed after it had finished job %s in a transaction that was committed; the job stays succeeded: %s\n%s",
-                run.job.task,
-                run.job.id,
-                failure.reason,
-                failure.trace,
-            )
-        case Snoozed():
-            log.warning("%s asked to be snoozed after it had finished job %s, which stays so", run.job.task, run.job.id)
-        case Succeeded() | Released() | Cancelled():
-            pass
 
 
 def is_finished(store: Store, run: Run) -> bool:
