@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
 from rota import operate
 from rota.clock import Clock, Micros, moment, span
@@ -20,7 +20,7 @@ from rota.events import Event
 from rota.forks import in_child
 from rota.handle import Job, not_found
 from rota.hooks import AroundHook, FailureHook, Hooks, StartHook, SuccessHook, When
-from rota.model import Changed, Move, State, WorkerRow
+from rota.model import Changed, Migration, Move, State, WorkerRow
 from rota.operate import Stats, Where
 from rota.options import Options, check_attempts, check_flag, check_name, check_priority, check_queues
 from rota.rules.retry import DEFAULT, policy_of
@@ -29,7 +29,11 @@ from rota.stores.base import Store
 from rota.task import NamedTask, Task, TaskDecorator, check_function, declarations, name_of
 
 if TYPE_CHECKING:  # loaded where they are used: a worker is to stay small
+    from contextlib import AbstractAsyncContextManager
+
+    from rota.beside import Beside, BesideOptions
     from rota.inline import Work
+    from rota.lifespan import Lifespan
     from rota.limiting import Limiting
     from rota.rules.explain import Explanation
     from rota.rules.health import Problem
@@ -350,6 +354,40 @@ class Rota:
         moments = inline.Moments(self.now, _chosen(now))
         return inline.Work(self.store, self.tasks, check_queues(queues), self.settings.kept, moments, self.hooks, self.limiting)
 
+    # -- a worker in this process ---------------------------------------------------------------
+
+    def beside(self, **options: Unpack[BesideOptions]) -> Beside:
+        """A worker beside whatever else this process does, for a `with` or `async with` block: see `Beside` for the options.
+
+        >>> app = Rota("memory://")
+        >>> with app.beside(queues=["mail"]):
+        ...     pass  # serve
+        >>> app.close()
+        """
+        from rota.beside import Beside
+
+        return Beside(self, **options)
+
+    def lifespan(
+        self,
+        inner: Callable[[Any], AbstractAsyncContextManager[Any]] | None = None,
+        *,
+        worker: bool = False,
+        **options: Unpack[BesideOptions],
+    ) -> Lifespan:
+        """This app's life in an ASGI server: `Starlette(lifespan=app.lifespan(worker=True))`, and so with FastAPI.
+
+        `inner` is a lifespan that exists already; it is entered first and left last, and what it yields is passed on. With
+        `worker` a worker is at work meanwhile, `beside(**options)`; without, the store is opened at the start. Either way the
+        loop is never held up, and the app is closed at the end. For an application of no framework see `Lifespan.asgi`.
+        """
+        from rota.lifespan import Lifespan
+
+        check_flag("worker", worker)
+        if options and not worker:
+            raise ConfigError(f"lifespan({', '.join(f'{name}=…' for name in options)}) is for a worker: add worker=True")
+        return Lifespan(self, inner, (lambda: self.beside(**options)) if worker else None)
+
     # -- looking --------------------------------------------------------------------------------
 
     def get(self, id: str) -> Job[Any]:
@@ -540,6 +578,22 @@ class Rota:
 
     async def amigrate(self) -> list[str]:
         return await self._desk.in_thread(self.migrate)
+
+    def pending(self) -> list[Migration]:
+        """The migrations that `migrate` would run, in order, and what each means for processes that run. Changes nothing.
+
+        Raises `SchemaMismatch` where a newer Rota made the store's tables such that this one cannot use them.
+        """
+        if self._store is not None:
+            return self._store.pending()
+        store = self._unopened()
+        try:
+            return store.pending()
+        finally:
+            store.close()
+
+    async def apending(self) -> list[Migration]:
+        return await self._desk.in_thread(self.pending)
 
     def there(self) -> bool:
         """Whether the store's tables are there. Makes nothing, where any other use would make them."""
