@@ -24,9 +24,11 @@ from rota.model import (
     Edit,
     Ended,
     Filter,
+    Flow,
     Inserted,
     JobRow,
     LimitRow,
+    Migration,
     Move,
     NewJob,
     Paused,
@@ -40,6 +42,7 @@ from rota.model import (
     State,
     TaskRow,
     Turn,
+    Unfinished,
     Vitals,
     WorkerRow,
 )
@@ -47,9 +50,9 @@ from rota.model import (
 if TYPE_CHECKING:  # without limits nothing of them is loaded
     from rota.rules.instances import Instance
     from rota.rules.sizes import Size
-
-
     from rota.stores.foreign import Dialect
+
+
 class Limits(Protocol):
     """The limits that an app's code declares, as a claim asks for them."""
 
@@ -118,6 +121,10 @@ class Store(Protocol):
         """Bring the tables to this version under a lock and return the names of the migrations that ran."""
         ...
 
+    def pending(self) -> list[Migration]:
+        """What `migrate` would run, in order. Changes nothing. Raises `SchemaMismatch` where this process is too old."""
+        ...
+
     def there(self) -> bool:
         """Whether the tables are there. Makes nothing."""
         ...
@@ -162,10 +169,18 @@ class Store(Protocol):
         """
         ...
 
+    def expire(self, worker: str, now: Micros | None = None) -> None:
+        """End the lease of a worker that is known to be dead, so that the next `lost` takes back what it held.
+
+        Its attempts count, as if the lease had run out. An unknown worker is no error.
+        """
+        ...
+
     def beat(self, worker: str, running: Sequence[Report], now: Micros | None = None) -> Pulse:
         """Renew the worker's lease, store progress, and say which of the reported jobs it should stop.
 
-        A worker that is no longer known is not brought back: the answer's `alive` is false.
+        A worker that is no longer known is not brought back: the answer's `alive` is false. Raises `SchemaMismatch` once the
+        tables were changed beyond what this process knows.
         """
         ...
 
@@ -255,16 +270,6 @@ class Store(Protocol):
         """Each limit's room under which a job runs, is held, or started lately, by name and key."""
         ...
 
-    def promote(self, limit: int, now: Micros | None = None) -> Promoted:
-        """Queue up to `limit` scheduled jobs whose time has come, the earliest first, and ring sleepers.
-
-        When a job is due does not change. `next_in` is zero while more remain.
-        """
-        ...
-
-    def queues(self) -> list[str]:
-        """The names of the queues that have queued jobs, found without reading every job."""
-        ...
     def pause(
         self, queue: str, until: Micros | None = None, span: Micros | None = None, by: str = "", now: Micros | None = None
     ) -> None:
@@ -287,12 +292,20 @@ class Store(Protocol):
         """Every pause that was not ended by hand, by queue. Some may be over."""
         ...
 
+    def promote(self, limit: int, now: Micros | None = None) -> Promoted:
+        """Queue up to `limit` scheduled jobs whose time has come, the earliest first, and ring sleepers.
+
+        When a job is due does not change. `next_in` is zero while more remain.
+        """
+        ...
+
+    def queues(self) -> list[str]:
+        """The names of the queues that have queued jobs, found without reading every job."""
+        ...
 
     def line(self) -> Line:
         """A line for a worker."""
         ...
-
-    # -- looking and changing -------------------------------------------------------------------
 
     def dialect(self) -> Dialect:
         """How its queries are put to a connection of the caller's own, whose transaction they are then part of.
@@ -300,6 +313,8 @@ class Store(Protocol):
         Raises `NotSupported` where no such connection leads to the store; it says what to do instead.
         """
         ...
+
+    # -- looking and changing -------------------------------------------------------------------
 
     def get(self, ids: Sequence[str]) -> list[JobRow]:
         """The jobs with these ids, in no promised order; unknown ids are left out."""
@@ -317,12 +332,36 @@ class Store(Protocol):
         """How many jobs there are by queue, task and state."""
         ...
 
+    def unfinished(self) -> list[Unfinished]:
+        """How many unfinished jobs there are by queue, state and worker. Reads each of them, and no finished one."""
+        ...
+
+    def flow(self, span: Micros, now: Micros | None = None) -> list[Flow]:
+        """How many jobs came in, and how many ended, within the last `span`, by queue, worker and state.
+
+        Those that ended and are not kept are in neither number. Reads these jobs alone, however many there are besides: of
+        those that came in, the ones whose ids were made up to five seconds before that, in case clocks differ.
+        """
+        ...
+
+    def latest(self, state: State, limit: int) -> list[JobRow]:
+        """Up to `limit` jobs in a final state, those first that ended last. Quick, however many there are."""
+        ...
+
     def change(self, move: Move, ids: Sequence[str], now: Micros | None = None) -> list[Changed]:
         """Cancel, retry or delete these jobs and say what became of each, in the order asked.
 
         `MOVES` says from which states. A retry starts the attempts afresh and is due now; claims are numbered on, so that none
         from before counts. It takes the job's key again and is refused (state unchanged) when another unfinished job has it.
         The cancel of a running job asks its worker to stop it. What is remembered of a deleted job's attempts goes with it.
+        """
+        ...
+
+    def edit(self, edit: Edit, ids: Sequence[str], now: Micros | None = None) -> list[Changed]:
+        """Change the priority, the queue or the due time of those of these jobs that wait, and say what became of each.
+
+        A job that is due later than now is scheduled, else queued; without a new time a scheduled one stays so. What a limit
+        held is queued and looked at anew. Running and finished jobs stay as they are. Rings sleepers.
         """
         ...
 
@@ -336,14 +375,6 @@ class Store(Protocol):
     def prunable(self, ages: Mapping[State, Micros], now: Micros | None = None) -> dict[State, int]:
         """How many jobs `prune` would delete if it had no limit."""
         ...
-    def edit(self, edit: Edit, ids: Sequence[str], now: Micros | None = None) -> list[Changed]:
-        """Change the priority, the queue or the due time of those of these jobs that wait, and say what became of each.
-
-        A job that is due later than now is scheduled, else queued; without a new time a scheduled one stays so. What a limit
-        held is queued and looked at anew. Running and finished jobs stay as they are. Rings sleepers.
-        """
-        ...
-
 
     def vitals(self) -> Vitals:
         """The store's clock, size and warnings."""

@@ -8,6 +8,14 @@
 -- The newest migration that ran.
 select max(version) from rota_migrations
 
+-- name: needs
+-- Which version of the tables a process must know to use them.
+select needs from rota_migrations order by version desc limit 1
+
+-- name: record_needs
+-- Note it with the newest migration.
+update rota_migrations set needs = :needs where version = :number
+
 -- name: record_migration
 -- Note that a migration ran.
 insert into rota_migrations (version, name, applied_at) values (:number, :name, :now)
@@ -41,6 +49,10 @@ order by started_at, id
 -- name: beat
 -- Renew a worker's lease, if it is still known.
 update rota_workers set lease_until = :now + lease where id = :worker returning id
+
+-- name: expire
+-- End a worker's lease.
+update rota_workers set lease_until = :now where id = :worker and lease_until > :now
 
 -- name: reported
 -- What became of the jobs that a worker reports as running.
@@ -215,6 +227,22 @@ union all
 select queue, task, state, count(*), min(due)
 from rota_history
 group by 1, 2, 3
+
+-- name: unfinished
+-- How many unfinished jobs there are by queue, state and worker, and since when the first of them is due.
+select queue, case when worker is null then state else 'running' end, worker, count(*), min(due)
+from rota_jobs
+group by 1, 2, 3
+
+-- name: latest
+-- The jobs in a final state that ended last.
+select id, task, queue, state, priority, due, created_at,
+       claim, excused, max_attempts, args, key, worker, claimed_at, finished_at,
+       took, result, reason, progress, false, null, null
+from rota_history
+where state = :state
+order by finished_at desc
+limit :limit
 
 -- name: look_live
 -- The states of those of these jobs that are not finished, kept as they are until the transaction ends.

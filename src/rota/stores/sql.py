@@ -20,10 +20,12 @@ from rota.model import (
     Edit,
     Ended,
     Filter,
+    Flow,
     Inserted,
     JobRow,
     LimitRow,
     Lost,
+    Migration,
     Move,
     NewJob,
     Paused,
@@ -37,19 +39,20 @@ from rota.model import (
     State,
     TaskRow,
     Turn,
+    Unfinished,
     Vitals,
     WorkerRow,
 )
-from rota.stores import moves, rows
+from rota.stores import moves, rows, versions
 from rota.stores.base import Limits
 from rota.stores.database import Call, Database
 from rota.stores.sql_line import SqlLine, turn, turn_calls
 
 if TYPE_CHECKING:
     from rota.rules.sizes import Size
+    from rota.stores.foreign import Dialect
 
 _ROOMS = 20
-    from rota.stores.foreign import Dialect
 """So many rooms of limits are deleted for each job that a pruning may delete: they are small, and each new key makes one."""
 
 
@@ -58,9 +61,9 @@ class SqlStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._dialect: Dialect | None = None
         self.url = database.url
 
-        self._dialect: Dialect | None = None
     def open(self) -> None:
         self._database.open()
 
@@ -72,6 +75,9 @@ class SqlStore:
 
     def migrate(self) -> list[str]:
         return self._database.migrate()
+
+    def pending(self) -> list[Migration]:
+        return self._database.pending()
 
     def there(self) -> bool:
         return self._database.there()
@@ -110,14 +116,18 @@ class SqlStore:
         self._database.rest(worker, False)
         self._database.work(lambda run: moves.leave(run, worker, now))
 
+    def expire(self, worker: str, now: Micros | None = None) -> None:
+        self._database.send([("expire", {"worker": worker, "now": now})], durable=False)
+
     def beat(self, worker: str, running: Sequence[Report], now: Micros | None = None) -> Pulse:
-        calls: list[Call] = [("beat", {"worker": worker, "now": now})]
+        calls: list[Call] = [("beat", {"worker": worker, "now": now}), ("needs", {})]
         progress = rows.report_params(worker, running)
         if progress["ids"]:
             calls.append(("progress", progress))
         if running:
             calls.append(("reported", {"worker": worker, "ids": [report.id for report in running]}))
         answers = self._database.send(calls, durable=False)
+        versions.check(answers[1][0][0], self._database.kind)
         if not answers[0]:
             return Pulse(alive=False, lost=frozenset(report.id for report in running))
         found = {job: (claim, cancelling) for job, claim, cancelling in answers[-1]} if running else {}
@@ -178,10 +188,6 @@ class SqlStore:
     def rooms(self) -> list[LimitRow]:
         return [LimitRow(*row) for row in self._database.read("rooms", {})]
 
-    def promote(self, limit: int, now: Micros | None = None) -> Promoted:
-        count = 0
-        due, present = self._database.read("next_due", {"now": now})[0]
-        if due is not None and due <= present:
     def pause(
         self, queue: str, until: Micros | None = None, span: Micros | None = None, by: str = "", now: Micros | None = None
     ) -> None:
@@ -200,6 +206,10 @@ class SqlStore:
     def pauses(self) -> list[PauseRow]:
         return [PauseRow(*row) for row in self._database.read("pauses", {})]
 
+    def promote(self, limit: int, now: Micros | None = None) -> Promoted:
+        count = 0
+        due, present = self._database.read("next_due", {"now": now})[0]
+        if due is not None and due <= present:
             [[[count, *_]]] = self._database.send([("promote", {"limit": limit, "now": now})])
             due, present = self._database.read("next_due", {"now": now})[0]
         return Promoted(count, None if due is None else max(0, due - present))
@@ -210,12 +220,12 @@ class SqlStore:
     def line(self) -> SqlLine:
         return SqlLine(self._database)
 
-    # -- looking and changing -------------------------------------------------------------------
-
     def dialect(self) -> Dialect:
         if self._dialect is None:
             self._dialect = self._database.dialect()
         return self._dialect
+
+    # -- looking and changing -------------------------------------------------------------------
 
     def get(self, ids: Sequence[str]) -> list[JobRow]:
         return [rows.job(row) for row in self._database.read("get", {"ids": list(ids)})]
@@ -242,22 +252,37 @@ class SqlStore:
     def counts(self) -> list[Count]:
         return [rows.count(row) for row in self._database.read("counts", {})]
 
+    def unfinished(self) -> list[Unfinished]:
+        return [
+            Unfinished(queue, State(state), worker, jobs, oldest)
+            for queue, state, worker, jobs, oldest in self._database.read("unfinished", {})
+        ]
+
+    def flow(self, span: Micros, now: Micros | None = None) -> list[Flow]:
+        return [
+            Flow(queue, worker, None if state is None else State(state), jobs)
+            for queue, worker, state, jobs in self._database.read("flow", {"span": span, "now": now})
+        ]
+
+    def latest(self, state: State, limit: int) -> list[JobRow]:
+        return [rows.job(row) for row in self._database.read("latest", {"state": state.value, "limit": limit})]
+
     def change(self, move: Move, ids: Sequence[str], now: Micros | None = None) -> list[Changed]:
         if not ids:
             return []
         became = self._database.work(lambda run: moves.change(run, move, ids, now))
         return [became[job] for job in ids]
 
-    def prune(self, ages: Mapping[State, Micros], limit: int, now: Micros | None = None) -> dict[State, int]:
-        deleted, left = dict.fromkeys(ages, 0), limit
-        for state, age in ages.items():
-            params = {"state": state.value, "age": age, "now": now}
     def edit(self, edit: Edit, ids: Sequence[str], now: Micros | None = None) -> list[Changed]:
         if not ids:
             return []
         became = self._database.work(lambda run: moves.edit(run, edit, ids, now))
         return [became[job] for job in ids]
 
+    def prune(self, ages: Mapping[State, Micros], limit: int, now: Micros | None = None) -> dict[State, int]:
+        deleted, left = dict.fromkeys(ages, 0), limit
+        for state, age in ages.items():
+            params = {"state": state.value, "age": age, "now": now}
             if left > 0 and not (self._database.looks_first and not self._database.read("old", params | {"limit": 1})):
                 deleted[state] = self._database.work(partial(moves.prune, params=params | {"limit": left}))
                 left -= deleted[state]

@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from rota import events, operate
 from rota.app import Rota
 from rota.attempt import CANCELLED, Run
 from rota.clock import SECOND
-from rota.errors import StoreUnavailable
+from rota.errors import SchemaMismatch, StoreUnavailable
 from rota.model import Pulse as Answer
 from rota.model import Report
 from rota.stores.base import Store
@@ -53,6 +54,7 @@ class Pulse:
         self._crew = crew
         self._identity = identity
         self._signs = signs
+        self._dead: deque[str] = deque()
         self._hooks = hooks
         self._rung = rung
         self._hopeless = hopeless
@@ -67,6 +69,10 @@ class Pulse:
 
     def start(self) -> None:
         self._thread.start()
+
+    def bury(self, worker: str) -> None:
+        """End the lease of a worker whose process has ended, and take back what it held; called by any thread."""
+        self._dead.append(worker)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -83,6 +89,10 @@ class Pulse:
                 errors = 0
             except StoreUnavailable as error:
                 self._backoff.pause("the beat has no store", error)
+            except SchemaMismatch as error:
+                log.critical("this worker hands its jobs back and ends: %s", error)
+                self._hopeless()
+                return
             except Exception:
                 errors += 1
                 log.exception("the beat met an error and goes on")
@@ -101,6 +111,10 @@ class Pulse:
                 self._reap_at = now + self._interval
             self._beaten_at = now
             self._beat_at = now + self._interval
+        while self._dead:
+            self._store.expire(self._dead[0], self._app.now())
+            self._dead.popleft()
+            self._reap_at = now
         if now >= self._reap_at:
             self._reap(now)
         if now >= self._prune_at:

@@ -158,6 +158,14 @@ class Worker:
         if self._ledger is not None:
             self._ledger.stop(handback_in)
 
+    def bury(self, worker: str) -> None:
+        """Take back within a second what this other worker held, of which it is known that its process has ended.
+
+        Its attempts count, as if its lease had run out.
+        """
+        if self._pulse is not None:
+            self._pulse.bury(worker)
+
     def stop(self) -> None:
         """Stop as on SIGTERM, and wait for the end."""
         self.request_stop(self.shutdown_timeout)

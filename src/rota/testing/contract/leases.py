@@ -196,6 +196,17 @@ class Leases:
         assert sorted(taken + ids_of(reaped.lost)) == sorted(held)
         assert store.workers() == []
 
+    def test_a_lease_that_is_ended_early_loses_the_jobs_at_once_and_their_attempts_count(self, store: Store) -> None:
+        fallen, living = join(store), join(store)
+        job, other = running(store, fallen), running(store, living)
+        store.expire(fallen, now=NOW + 2)
+        store.expire("nobody", now=NOW + 2)
+        (lost,) = store.lost(10, now=NOW + 2).lost
+        assert (lost.id, lost.worker, lost.state) == (job.id, fallen, State.QUEUED)
+        assert row(store, job.id).attempt == 1
+        assert state(store, other.id) is State.RUNNING
+        assert [worker.id for worker in store.workers()] == [living]
+
     def test_only_the_jobs_of_the_dead_worker_are_lost(self, store: Store) -> None:
         dead, alive = join(store), join(store)
         gone, kept = running(store, dead), running(store, alive)
