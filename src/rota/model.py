@@ -207,7 +207,7 @@ class Ask(Struct, frozen=True):
     slots: int = 0
     """How many of them may be jobs under a limit, for `admit`: each has its places from the claim on, begun or not."""
     at_once: int | None = None
-    """How many of them begin at once (`None`: all). The others take no more than half of a limit's places."""
+    """How many of them begin at once (`None`: all). The others leave half of a limit's places, or a hundred."""
     behind: Mapping[str, Claimed] = {}
     """The job that was last in the order of each queue in an earlier claim. A store in which claims walk over what is gone may
     begin behind it, so that of jobs with its priority one due before it waits for a claim without this."""
@@ -512,3 +512,15 @@ class Vitals(Struct, frozen=True):
     warnings: list[str]
     facts: dict[str, str | int | float]
     """For example `{"store": "sqlite", "path": …, "wal_bytes": …}`."""
+
+
+class Migration(Struct, frozen=True):
+    """A change of the store's tables that is still to be made."""
+
+    name: str
+    older: bool
+    """Whether processes of an older Rota may go on once it is made; else they end by themselves."""
+    remark: str
+    """What is to be said of them; may be empty."""
+    locks: list[str]
+    """What others are kept from meanwhile, by table."""

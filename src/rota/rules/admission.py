@@ -18,6 +18,9 @@ from rota.rules.sizes import Concurrency, Rate, Size
 FLOOR: Micros = SECOND // 20
 """No rate makes an idle worker look more often than this."""
 
+_SPARE = 100
+"""So many places of an instance, or half of it where that is less, are for jobs that begin at once: what many workers start."""
+
 _SET_BACK = 60 * SECOND
 """A start that lies further ahead than this was written under another clock: before it was set right, or in a test."""
 
@@ -94,7 +97,7 @@ def admit(
     """Decide on each candidate in turn, until so many `slots` are taken.
 
     So many of those let in begin `at_once` (`None`: all). The others are let in ahead, and only while they leave half of each
-    of their instances to jobs that begin: one that would not stays as it is, and so do all after it.
+    of their instances, or a hundred places, to jobs that begin: one that would not stays as it is, and so do all after it.
 
     Candidates come in the order promised: larger priority, then earlier due, then id. `sizes` are those in force, by the names
     of the limits; a limit without one does not exist any more and holds nobody. A job takes a place of all its instances or of
@@ -155,7 +158,7 @@ class _Room:
         match size:
             case Concurrency(most):
                 self.left = most - self._before.running if opens_now else 0
-                self.left_ahead = most // 2 - self._before.running
+                self.left_ahead = max(most // 2, most - _SPARE) - self._before.running
             case Rate():  # the jobs under it are to start as they are let in
                 self.left = 1 if opens_now else 0
                 self.left_ahead = 0

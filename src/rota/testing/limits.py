@@ -252,6 +252,15 @@ _CONCURRENCY = (
         running={MAIL: 2},
     ),
     Vector(
+        name="a wide limit keeps a hundred places for what begins at once",
+        tasks={"mail": {"concurrency": 206}},
+        earlier=[Earlier() for _ in range(105)],
+        waiting=_waiting("abcd"),
+        at_once=1,
+        admitted="a",
+        running={MAIL: 106},
+    ),
+    Vector(
         name="what begins at once takes the other half, and is followed by nobody",
         tasks={"mail": {"concurrency": 4}, "other": {}},
         earlier=[Earlier(), Earlier()],

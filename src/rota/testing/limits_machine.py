@@ -350,8 +350,8 @@ class LimitsMachine(RuleBasedStateMachine):
             entered.update(needs)
         for room, count in entered.items() if at_once is not None else ():
             size = sizes[room.limit]
-            half = size.most // 2 - before[room] if isinstance(size, Concurrency) else 0
-            assert count - max(0, half) <= (at_once or 0), f"too many wait for a slot in {room}"
+            ahead = size.most // 2 - before[room] if isinstance(size, Concurrency) else 0
+            assert count - max(0, ahead) <= (at_once or 0), f"too many wait for a slot in {room}"
         return found
 
     def _is_kept(self, row: JobRow, found: Round, sizes: Mapping[str, Size]) -> None:

@@ -1,4 +1,4 @@
-"""How far ahead a worker claims jobs under limits: not at all near a full one, else as far as half of each limit's places.
+"""How far ahead a worker claims jobs under limits: not at all near a full one, else as far as the claim lets it.
 
 A job that waits here for a slot takes a place that another worker could use, and would start later than its rate says.
 """
@@ -17,9 +17,9 @@ if TYPE_CHECKING:  # without limits nothing of them is loaded
     from rota.limiting import Limiting
 
 _MEMORY = 1.0
-"""Seconds for which it goes by what it met: none under limits are claimed ahead after a full one, fewer after half of one."""
+"""Seconds for which it goes by what it met: none under limits are claimed ahead after a full one, fewer after a reserved one."""
 _KEPT = 0.75
-"""This part of what it had in hand as it met half of a limit: so workers that share a limit come to share what is ahead."""
+"""This part of what it had in hand as it met a reserve: so workers that share a limit come to share what is ahead."""
 
 
 class Restraint:
