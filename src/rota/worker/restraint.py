@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # without limits nothing of them is loaded
     from rota.limiting import Limiting
 
 _MEMORY = 1.0
-"""Seconds for which it goes by what it met: none under limits are claimed ahead after a full one, fewer after a reserved one."""
+"""Seconds for which it goes by what it met: no claim ahead under limits after a full one, fewer after one with a reserve."""
 _KEPT = 0.75
 """This part of what it had in hand as it met a reserve: so workers that share a limit come to share what is ahead."""
 
