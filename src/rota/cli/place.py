@@ -49,11 +49,16 @@ def reaches_app(command: F) -> F:
 
 def load(ctx: click.Context) -> Rota:
     """The app that was named, for a command that runs its code. Closed when the command ends."""
+    return _closing(ctx, find_app(*named(ctx)))
+
+
+def named(ctx: click.Context) -> tuple[str, Path]:
+    """How the app was named, and the directory that is searched first. Nothing is imported."""
     place = _place(ctx)
     spec = place.app if place.app is not None else os.environ.get("ROTA_APP")
     if spec is None:
         raise click.UsageError("name your app with --app module:attribute, for example --app shop.tasks:app, or set ROTA_APP")
-    return _closing(ctx, find_app(spec, _folder(place)))
+    return spec, _folder(place)
 
 
 def reach(ctx: click.Context) -> Rota:

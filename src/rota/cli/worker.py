@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from typing import TYPE_CHECKING
 
 import click
 
 from rota.cli.durations import duration
 from rota.cli.place import load, names_app
+from rota.cli.sizes import size
+
+if TYPE_CHECKING:
+    from rota.supervisor.link import Link
+    from rota.worker import Worker
 
 
 @click.command(short_help="Run jobs until stopped.")
@@ -29,7 +36,29 @@ from rota.cli.place import load, names_app
     show_default=True,
     help="How long a stop waits for running jobs before they are handed back.",
 )
-@click.option("--name", help="What people call it; host and process id by default.")
+@click.option("--name", help="What people call it; host and process id by default. Several processes are NAME-1, NAME-2, …")
+@click.option(
+    "--processes",
+    type=click.IntRange(min=1, max=512),
+    help="So many processes, each with its own --concurrency, under one that replaces those that die; none is used by default.",
+)
+@click.option("--max-jobs", type=click.IntRange(min=1), metavar="N", help="Replace a process after about so many jobs.")
+@click.option("--max-memory", type=size, metavar="SIZE", help="Replace a process that has more in memory, such as 512MB.")
+@click.option(
+    "--wedged-after",
+    type=duration,
+    metavar="DURATION",
+    help="Kill and replace a process that gives no sign of life for so long; twice the lease by default.",
+)
+@click.option("--reload", is_flag=True, help="For development: start anew when a Python file of the app changes.")
+@click.option(
+    "--reload-dir",
+    "reload_dirs",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    metavar="DIRECTORY",
+    help="With --reload, what to watch instead of the app's own package; may be given several times.",
+)
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
@@ -53,6 +82,12 @@ def worker(
     poll: float,
     shutdown_timeout: float,
     name: str | None,
+    processes: int | None,
+    max_jobs: int | None,
+    max_memory: int | None,
+    wedged_after: float | None,
+    reload: bool,
+    reload_dirs: tuple[str, ...],
     log_level: str,
     log_format: str,
 ) -> None:
@@ -61,31 +96,78 @@ def worker(
     The first signal stops claiming and waits for what runs, the second hands it back at once; a job that is handed back
     does not lose an attempt. Log lines go to the standard error stream.
 
+    With --processes, --max-jobs, --max-memory or --reload this process runs no jobs, but starts others that do and looks
+    after them. SIGHUP then replaces them one by one, so that they run new code.
+
     \b
     Examples:
       rota worker --app shop.tasks:app
       rota worker --app shop.tasks:app --queues mail,reports --concurrency 4
       rota worker --app src/shop/tasks.py --log-format json
+      rota worker --app shop.tasks:app --processes 4 --max-jobs 10000 --max-memory 512MB
+      rota worker --app shop.tasks:app --reload
     """
     from rota.cli.logs import writing_logs
-    from rota.worker import Worker
-    from rota.worker.ending import see_to_the_end
 
-    names = None if queues is None else [name.strip() for name in queues.split(",") if name.strip()]
+    link = _link()
+    watched_over = any(given is not None for given in (processes, max_jobs, max_memory, wedged_after)) or reload
     with writing_logs(log_level, log_format) as log:
+        if link is None and watched_over:
+            from rota.cli.supervising import supervise
+
+            ctx.exit(
+                supervise(
+                    ctx,
+                    processes=processes,
+                    name=name,
+                    lease=lease,
+                    shutdown_timeout=shutdown_timeout,
+                    wedged_after=wedged_after,
+                    max_jobs=max_jobs,
+                    max_memory=max_memory,
+                    reload=reload,
+                    reload_dirs=reload_dirs,
+                )
+            )
+        from rota.worker import Worker
+
         app = load(ctx)
         if app.url.startswith("memory:"):
             log.warning("memory:// is this process's own: only jobs that are enqueued in it are ever seen here")
         made = Worker(
             app,
-            queues=names,
+            queues=None if queues is None else [each.strip() for each in queues.split(",") if each.strip()],
             concurrency=concurrency,
             lease=lease,
             poll=poll,
             shutdown_timeout=shutdown_timeout,
-            name=name,
+            name=name if link is None else link.name,
         )
-        known = threading.enumerate()
-        status = made.run()
-        see_to_the_end(status, known)
+        status = _run(made, link)
     ctx.exit(status)
+
+
+def _link() -> Link | None:
+    """The link to the supervisor that started this process, if one did; made first, so that a stop is heard from here on."""
+    if "ROTA_SUPERVISED" not in os.environ:
+        return None
+    from rota.supervisor.link import Link
+
+    return Link.inherited()
+
+
+def _run(worker: Worker, link: Link | None) -> int:
+    """Work until stopped, watched over by a supervisor or by systemd, where there is one."""
+    from rota.worker.ending import see_to_the_end
+
+    if link is not None:
+        worker.signs = link
+        link.lead(worker, worker.bury)
+    elif "NOTIFY_SOCKET" in os.environ:
+        from rota.supervisor.systemd import Announcer, Notifier
+
+        worker.signs = Announcer(Notifier())
+    known = threading.enumerate()
+    status = worker.run()
+    see_to_the_end(status, known)
+    return status

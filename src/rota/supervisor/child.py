@@ -1,0 +1,175 @@
+"""A child: a worker process as its supervisor has it. Its ends of the pipes and the end of the process become events."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from msgspec import Struct
+
+from rota.supervisor.link import VARIABLE
+
+_SYSTEMD = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
+"""What the service manager told the supervisor alone."""
+
+
+class Heard(Struct, frozen=True):
+    """A child said something."""
+
+    child: Child
+    word: str
+    rest: str
+
+
+class Exited(Struct, frozen=True):
+    """A child's process ended, and everything that it said was heard."""
+
+    child: Child
+
+
+class Child:
+    """A process, started when this is made. Raises `OSError` where the system cannot start it."""
+
+    def __init__(
+        self, number: int, name: str | None, command: Sequence[str], folder: str, post: Callable[[Heard | Exited], None]
+    ) -> None:
+        self.number = number
+        self._name = name
+        self._post = post
+        theirs_in, self._to_child = os.pipe()
+        self._from_child, theirs_out = os.pipe()
+        try:
+            self._process = _spawn(command, folder, (theirs_in, theirs_out), name)
+        except BaseException:
+            os.close(self._to_child)
+            os.close(self._from_child)
+            raise
+        finally:
+            os.close(theirs_in)
+            os.close(theirs_out)
+        self.started_at = time.monotonic()
+        self.joined_at: float | None = None
+        self.workers: list[str] = []
+        """The ids under which it joined the store."""
+        self.jobs = 0
+        """How many jobs it has ended."""
+        self.kill_at: float | None = None
+        """When it is killed, if it has not ended by then: it was told to stop."""
+        self.killed = False
+        self.most_jobs: int | None = None
+        self.most_memory: int | None = None
+        self._heard: dict[str, float] = {}
+        self._reader = threading.Thread(target=self._read, name=f"rota-child-{self.pid}", daemon=True)
+        self._reader.start()
+        threading.Thread(target=self._wait, name=f"rota-child-{self.pid}-end", daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status; below zero the number of the signal that ended it; `None` while it runs."""
+        return self._process.returncode
+
+    @property
+    def loaded(self) -> bool:
+        """Whether it has loaded the app: it gives signs of life from then on."""
+        return bool(self._heard)
+
+    def __str__(self) -> str:
+        return f"worker {self._name or self.number} (pid {self.pid})"
+
+    def how_it_ended(self) -> str:
+        status = self.status or 0
+        if status >= 0:
+            return f"ended with status {status}"
+        try:
+            return f"was killed by {signal.Signals(-status).name}"
+        except ValueError:
+            return f"was killed by signal {-status}"
+
+    # -- signs of life --------------------------------------------------------------------------
+
+    def hear(self, word: str, rest: str) -> None:
+        """Take note of what it said."""
+        now = time.monotonic()
+        match word:
+            case "joined":
+                self.workers.append(rest)
+                self.joined_at = self.joined_at or now
+            case "ended":
+                self.jobs += int(rest)
+            case _:
+                self._heard[word] = now
+
+    def pardon(self) -> None:
+        """Whoever listens was held up, so the silence until now says nothing."""
+        now = time.monotonic()
+        self._heard = dict.fromkeys(self._heard, now)
+        if not self._heard:
+            self.started_at = now
+
+    def silent(self) -> float:
+        """For how many seconds no thread of it has given a sign."""
+        return time.monotonic() - max(self._heard.values(), default=self.started_at)
+
+    def stuck(self) -> float:
+        """For how many seconds one of the threads that deal with the store has given no sign; zero before both began to."""
+        threads = [self._heard[word] for word in ("led", "beat") if word in self._heard]
+        return time.monotonic() - min(threads) if len(threads) == 2 else 0.0
+
+    # -- what it is told ------------------------------------------------------------------------
+
+    def say(self, *words: str) -> None:
+        with suppress(OSError):  # it has ended
+            os.write(self._to_child, " ".join(words).encode() + b"\n")
+
+    def stop(self, word: str, within: float) -> None:
+        """Tell it to `stop`, or to hand back `now`, and have it killed after so many seconds."""
+        at = time.monotonic() + within
+        self.kill_at = at if self.kill_at is None else min(self.kill_at, at)
+        self.say(word)
+
+    def kill(self) -> None:
+        self.killed = True
+        with suppress(OSError):
+            self._process.kill()
+
+    def close(self) -> None:
+        os.close(self._to_child)
+
+    # -- threads of its own ---------------------------------------------------------------------
+
+    def _read(self) -> None:
+        with os.fdopen(self._from_child, "rb", buffering=0) as said:
+            for line in said:
+                word, _, rest = line.decode(errors="replace").strip().partition(" ")
+                self._post(Heard(self, word, rest))
+
+    def _wait(self) -> None:
+        self._process.wait()
+        self._reader.join(0.5)  # a process that a body forked may hold the pipe open
+        self._post(Exited(self))
+
+
+def _spawn(command: Sequence[str], folder: str, ends: tuple[int, int], name: str | None) -> subprocess.Popen[bytes]:
+    """Start the command anew in a process that has these two ends of pipes, and no other file of this one."""
+    environment = {key: value for key, value in os.environ.items() if key not in _SYSTEMD}
+    if sys.platform == "win32":
+        import msvcrt
+
+        handles = [msvcrt.get_osfhandle(end) for end in ends]
+        for handle in handles:
+            os.set_handle_inheritable(handle, True)
+        environment[VARIABLE] = f"{handles[0]},{handles[1]},{name or ''}"
+        startup = subprocess.STARTUPINFO(lpAttributeList={"handle_list": handles})
+        return subprocess.Popen(command, cwd=folder, env=environment, startupinfo=startup)
+    environment[VARIABLE] = f"{ends[0]},{ends[1]},{name or ''}"
+    return subprocess.Popen(command, cwd=folder, env=environment, pass_fds=ends)
