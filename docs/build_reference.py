@@ -38,6 +38,7 @@ CONTENTS: dict[str, tuple[str, list[str]]] = {
     "Tasks": ("rota", ["Task", "BoundTask", "NamedTask", "Limit"]),
     "Jobs": ("rota", ["Job", "State", "Move"]),
     "Inside a task": ("rota", ["current_job", "CurrentJob", "Retry", "Abandon", "Snooze"]),
+    "Hooks": ("rota", ["FailedAttempt"]),
     "Retry policies": (
         "rota.retries",
         ["Polynomial", "Exponential", "Fixed", "Waits", "ByError", "Never", "never"],

@@ -35,6 +35,7 @@ from rota.errors import (
 )
 from rota.events import Event, Kind
 from rota.handle import Job
+from rota.hooks import FailedAttempt
 from rota.model import Move, State
 from rota.signals import Abandon, Retry, Snooze
 from rota.task import BoundTask, NamedTask, Task
@@ -52,6 +53,7 @@ __all__ = [
     "CurrentJob",
     "DriverMissing",
     "Event",
+    "FailedAttempt",
     "Job",
     "JobFailed",
     "JobNotFound",

@@ -39,3 +39,16 @@ def clocked(store_url: str, clock: Clock) -> Iterator[Rota]:
     """An app whose time stands still until the test moves it."""
     with Rota(store_url, clock=clock) as app:
         yield app
+
+
+@pytest.fixture(params=["run", "eager"])
+def here(request: pytest.FixtureRequest) -> Iterator[Rota]:
+    """An app whose jobs end before `work` returns, with a store and without."""
+    with Rota("memory://", eager=request.param == "eager") as app:
+        yield app
+
+
+@pytest.fixture
+def memory() -> Iterator[Rota]:
+    with Rota("memory://") as app:
+        yield app
