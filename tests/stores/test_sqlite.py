@@ -18,7 +18,7 @@ from rota.clock import SECOND
 from rota.errors import ConfigError, SchemaMismatch, StoreError, StoreUnavailable
 from rota.ids import new_id
 from rota.model import Ask, Ended, NewJob, State, Succeeded, WorkerRow
-from rota.stores import mounts, open_store
+from rota.stores import mounts, open_store, queries
 from rota.stores.base import Store
 from rota.stores.sql import SqlStore
 from rota.stores.sqlite import SqliteDatabase
@@ -87,7 +87,7 @@ def test_a_file_that_is_no_database_is_named(path: Path, url: str) -> None:
 def test_tables_of_a_newer_rota_are_refused(path: Path, url: str, store: Store) -> None:
     store.close()
     connection = sqlite3.connect(path)
-    connection.execute("insert into rota_migrations values (999, 'later', 1)")
+    connection.execute("insert into rota_migrations values (999, 'later', 1, 999)")
     connection.commit()
     connection.close()
     with pytest.raises(SchemaMismatch, match="version 999"):
@@ -255,7 +255,7 @@ def test_the_printed_schema_makes_tables_that_need_nothing_more(path: Path) -> N
 
 def test_a_migration_tells_what_it_ran_also_where_opening_ran_it(path: Path) -> None:
     store = open_store(f"sqlite:///{path}")
-    assert store.migrate() == ["0001_tables", "0002_limits", "0003_queues"]
+    assert store.migrate() == [name for _, name, _ in queries.migrations("sqlite")]
     assert store.migrate() == []
     store.close()
 

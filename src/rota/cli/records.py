@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota.clock import SECOND, Micros, at
-from rota.model import AttemptRow, Changed, JobRow, WorkerRow
+from rota.model import AttemptRow, Changed, JobRow, Migration, WorkerRow
 from rota.operate import Stats
 
 if TYPE_CHECKING:
@@ -148,6 +148,15 @@ def problems_record(problems: Sequence[Problem]) -> Record:
     return {
         "ok": not problems,
         "problems": [{"kind": each.trouble.value, "text": each.text, "jobs": each.jobs} for each in problems],
+    }
+
+
+def migrations_record(due: Sequence[Migration]) -> Record:
+    return {
+        "older_may_stay": all(migration.older for migration in due),
+        "migrations": [
+            {"name": each.name, "older_may_stay": each.older, "remark": each.remark, "locks": each.locks} for each in due
+        ],
     }
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rota.bell import Bell
 from rota.clock import Micros
-from rota.model import Inserted, NewJob, Vitals
+from rota.model import Inserted, Migration, NewJob, Vitals
 
 if TYPE_CHECKING:
     from rota.stores.foreign import Dialect
@@ -66,6 +66,8 @@ class Database(Protocol):
     """A database that runs the named queries. Its errors are `StoreError`s; any thread may call it."""
 
     url: str
+    kind: str
+    """Which queries and migrations are its own: `sqlite` or `postgres`."""
     looks_first: bool
     """Whether a read that finds nothing to do spares the others a lock."""
     wades: bool
@@ -78,6 +80,8 @@ class Database(Protocol):
     def twin(self) -> Database: ...
 
     def migrate(self) -> list[str]: ...
+
+    def pending(self) -> list[Migration]: ...
 
     def there(self) -> bool: ...
 

@@ -13,8 +13,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from rota.clock import Micros
-from rota.errors import ConfigError, StoreUnavailable
-from rota.model import Inserted, NewJob, Vitals
+from rota.errors import ConfigError, SchemaMismatch, StoreError, StoreUnavailable
+from rota.model import Inserted, Migration, NewJob, Vitals
 from rota.stores import rows, versions
 from rota.stores.adding import add, chunked, settle
 from rota.stores.database import Call, Link, Params, Row, Run, Send
@@ -50,14 +50,15 @@ _TRIES = 5
 
 
 def open_postgres(
-    url: str, *, schema: str = "", pooler: bool | None = None, max_size: int = 4, connect_timeout: int = 5
+    url: str, *, schema: str = "", pooler: bool | None = None, migrate: bool = True, max_size: int = 4, connect_timeout: int = 5
 ) -> SqlStore:
     """The store in a schema of the database of `postgresql://user@host/database?schema=name`; nothing is opened yet.
 
     `schema` may stand in the URL and is "public" by default; any name will do. `pooler=True` keeps to what works behind a
     transaction pooler such as PgBouncer, `False` says that there is none or that it pools sessions, and `None` finds out; it
-    may stand in the URL as `pooler=true` or `false`. At most `max_size` connections are open at once, besides those of twins
-    and lines. Of several hosts in the URL the one that takes writes is used.
+    may stand in the URL as `pooler=true` or `false`. With `migrate=False` tables that are missing or old are refused instead
+    of changed. At most `max_size` connections are open at once, besides those of twins and lines. Of several hosts in the URL
+    the one that takes writes is used.
     """
     if max_size < 1:
         raise ConfigError(f"max_size={max_size!r} leaves no connection: it is 1 or more")
@@ -79,7 +80,7 @@ def open_postgres(
     if "," in str(known.get("host") or known.get("hostaddr") or ""):
         defaults["target_session_attrs"] = "read-write"
     settings = {key: value for key, value in defaults.items() if key not in query}
-    return SqlStore(PostgresDatabase(_public(url), Queries(name), Pool(conninfo, settings, pooler, max_size)))
+    return SqlStore(PostgresDatabase(_public(url), Queries(name), Pool(conninfo, settings, pooler, max_size), migrate))
 
 
 class PostgresDatabase:
@@ -87,11 +88,13 @@ class PostgresDatabase:
 
     wades = True
     looks_first = False
+    kind = "postgres"
 
-    def __init__(self, url: str, queries: Queries, pool: Pool) -> None:
+    def __init__(self, url: str, queries: Queries, pool: Pool, migrates: bool) -> None:
         self.url = url
         self._queries = queries
         self._pool = pool
+        self._migrates = migrates
         self._opened_in = 0
         self._opening = threading.Lock()
 
@@ -103,7 +106,7 @@ class PostgresDatabase:
         with self._opening:
             if self._opened_in != os.getpid():
                 if not self._fits():
-                    self._migrate()
+                    self._renew()
                 self._opened_in = os.getpid()
 
     def close(self) -> None:
@@ -111,7 +114,7 @@ class PostgresDatabase:
         self._pool.close()
 
     def twin(self) -> PostgresDatabase:
-        twin = PostgresDatabase(self.url, self._queries, self._pool.twin())
+        twin = PostgresDatabase(self.url, self._queries, self._pool.twin(), self._migrates)
         twin._opened_in = self._opened_in  # the tables were looked at already
         return twin
 
@@ -120,6 +123,12 @@ class PostgresDatabase:
         self._opened_in = os.getpid()
         return ran
 
+    def pending(self) -> list[Migration]:
+        with self._pool.session(self._queries, "kept") as session:
+            [(there, _)] = session.run("tables", self._names())
+            sizes = {str(table): int(rows) for table, rows in session.run("sizes", self._names())}
+            return versions.pending(session.run if there else None, self.kind, sizes)
+
     def there(self) -> bool:
         with self._pool.session(self._queries, "kept") as session:
             [(there, _)] = session.run("tables", self._names())
@@ -127,7 +136,7 @@ class PostgresDatabase:
 
     def schema(self) -> list[tuple[str, str]]:
         name, text = "0000_schema", f"create schema if not exists {self._queries.quoted};"
-        return [(name, text), *((name, self._queries.qualify(text)) for name, text in versions.script("postgres"))]
+        return [(name, text), *((name, self._queries.qualify(text)) for name, text in versions.script(self.kind))]
 
     def read(self, query: str, params: Params) -> list[Row]:
         self.open()
@@ -183,6 +192,11 @@ class PostgresDatabase:
         self.open()
         return PostgresLine(self._pool, self._queries)
 
+    def dialect(self) -> Dialect:
+        from rota.stores.postgres_foreign import PostgresDialect  # few need it
+
+        return PostgresDialect(self._queries, self._pool.place, self.read)
+
     def vitals(self) -> Vitals:
         self.open()
         names = {"jobs_table": self._queries.table("rota_jobs"), "history_table": self._queries.table("rota_history")}
@@ -192,11 +206,6 @@ class PostgresDatabase:
         if commit == "off" or fsync == "off":
             warnings.append(
                 f"synchronous_commit is {commit} and fsync {fsync}: a crash of the server loses jobs that were accepted"
-    def dialect(self) -> Dialect:
-        from rota.stores.postgres_foreign import PostgresDialect  # few need it
-
-        return PostgresDialect(self._queries, self._pool.place, self.read)
-
             )
         if autovacuum == "off":
             warnings.append("autovacuum is off: the tables will grow and claims become slow; switch it on")
@@ -262,7 +271,23 @@ class PostgresDatabase:
     def _fits(self) -> bool:
         with self._pool.session(self._queries, "kept") as session:  # the first look comes before a first insert most often
             [(there, _)] = session.run("tables", self._names())
-            return there and versions.check(session.run("version", {})[0][0], "postgres")
+            return there and versions.fits(session.run, self.kind)
+
+    def _renew(self) -> None:
+        """Bring the tables to this version, or say why this process does not."""
+        if not self._migrates:
+            raise self._refusal()
+        try:
+            self._migrate()
+        except StoreError as error:
+            if isinstance(error.__cause__, psycopg.errors.InsufficientPrivilege):
+                raise self._refusal() from error
+            raise
+
+    def _refusal(self) -> SchemaMismatch:
+        with self._pool.session(self._queries, "kept") as session:
+            [(there, _)] = session.run("tables", self._names())
+            return versions.refusal(session.run if there else None, self.kind)
 
     def _migrate(self) -> list[str]:
         with self._pool.session(self._queries) as session, session.transaction():
@@ -272,7 +297,8 @@ class PostgresDatabase:
                 session.script(f"create schema {self._queries.quoted}")
             if not there:
                 session.script(versions.TABLE)
-            return versions.migrate(session.run, session.script, "postgres")
+            session.run("lock_briefly", {})
+            return versions.migrate(session.run, session.script, self.kind)
 
     def _names(self) -> Params:
         return {"schema": self._queries.schema, "migrations": self._queries.table("rota_migrations")}

@@ -318,6 +318,17 @@ select to_regclass(:migrations) is not null, exists (select 1 from pg_namespace 
 -- One migration at a time for each schema; the lock goes with the transaction.
 select pg_advisory_xact_lock(hashtext('rota'), hashtext(:schema))
 
+-- name: lock_briefly
+-- Have this transaction give up where it waits longer for a table: all who come after it would wait too.
+select set_config('lock_timeout', '5s', true)
+
+-- name: sizes
+-- About how many rows each table has.
+select relname, greatest(reltuples, 0)::bigint
+from pg_class
+join pg_namespace as n on n.oid = relnamespace
+where nspname = :schema and relkind = 'r' and relname like 'rota\_%'
+
 -- name: vitals
 -- The server's clock, version, sizes, and settings that matter.
 select :now, current_setting('server_version'), current_database(), pg_total_relation_size(:jobs_table::regclass),

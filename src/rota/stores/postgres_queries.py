@@ -18,7 +18,7 @@ _TYPES = {
     **dict.fromkeys(("behind", "closes", "ends", "held", "jobs", "places", "reports", "rooms"), "jsonb"),
     **dict.fromkeys(("asleep", "durable", "among_live", "among_finished", "key_waiting"), "boolean"),
     **dict.fromkeys(("age", "delay", "lease", "limit", "many", "pid", "run_at", "span", "until", "now", "wait"), "bigint"),
-    **dict.fromkeys(("priority", "max_attempts", "concurrency", "excuse", "number"), "integer"),
+    **dict.fromkeys(("priority", "max_attempts", "concurrency", "excuse", "needs", "number"), "integer"),
     **dict.fromkeys(("job_id", "before"), "uuid"),
     **dict.fromkeys(("names", "queues", "states", "workers"), "text[]"),
     "ids": "uuid[]",

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from rota.clock import Micros, machine_now
 from rota.errors import ConfigError, NotSupported
-from rota.model import Inserted, NewJob, Vitals
+from rota.model import Inserted, Migration, NewJob, Vitals
 from rota.stores import mounts, rows, versions
 from rota.stores.adding import add, chunked, settle
 from rota.stores.database import Call, Link, Params, Row, Run, Send
@@ -23,12 +23,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def open_sqlite(url: str, *, journal: str = "wal", network: str = "warn", patience: float = 30.0) -> SqlStore:
+def open_sqlite(
+    url: str, *, journal: str = "wal", network: str = "warn", migrate: bool = True, patience: float = 30.0
+) -> SqlStore:
     """The store in the file of `sqlite:///relative.db` or `sqlite:////absolute.db`; nothing is opened yet.
 
     `journal="delete"` does without a write-ahead log. `network="refuse"` raises `ConfigError` when the file lies on a
-    network or shared file system, where SQLite's locks cannot be trusted. `patience` is for how many seconds a write waits
-    for other processes. Raises `ConfigError` naming the path when it cannot be written.
+    network or shared file system, where SQLite's locks cannot be trusted. With `migrate=False` tables that are missing or old
+    are refused instead of changed. `patience` is for how many seconds a write waits for other processes.
+    Raises `ConfigError` naming the path when it cannot be written.
     """
     path = _path(url)
     if journal not in {"wal", "delete"}:
@@ -39,14 +42,14 @@ def open_sqlite(url: str, *, journal: str = "wal", network: str = "warn", patien
     warning = mounts.warning(path)
     if warning and network == "refuse":
         raise ConfigError(warning)
-    return SqlStore(SqliteDatabase(url, FileEngine(path, journal, patience), [warning] if warning else []))
+    return SqlStore(SqliteDatabase(url, FileEngine(path, journal, patience), [warning] if warning else [], migrate))
 
 
 def open_memory(url: str = "memory://") -> SqlStore:
     """A store of its own in this process's memory, for tests and trials; it ends when it and its twins are closed."""
     if url.rstrip("/") not in {"memory:", "memory"}:
         raise ConfigError(f"{url!r} names something in memory: each memory store is its own, so write memory://")
-    return SqlStore(SqliteDatabase("memory://", MemoryEngine(), []))
+    return SqlStore(SqliteDatabase("memory://", MemoryEngine(), [], migrates=True))
 
 
 class SqliteDatabase:
@@ -54,16 +57,18 @@ class SqliteDatabase:
 
     wades = False
     looks_first = True
+    kind = "sqlite"
 
-    def __init__(self, url: str, engine: Engine, warnings: list[str]) -> None:
+    def __init__(self, url: str, engine: Engine, warnings: list[str], migrates: bool) -> None:
         self.url = url
         self._engine = engine
         self._warnings = warnings
+        self._migrates = migrates
         self._asleep: set[str] = set()
         self._holds = False
 
     def open(self) -> None:
-        self._ready()
+        self._ready(self._migrates)
 
     def close(self) -> None:
         if self._holds:
@@ -74,19 +79,22 @@ class SqliteDatabase:
 
     def twin(self) -> SqliteDatabase:
         self.open()
-        twin = SqliteDatabase(self.url, self._engine, self._warnings)
+        twin = SqliteDatabase(self.url, self._engine, self._warnings, self._migrates)
         twin._asleep = self._asleep
         return twin
 
     def migrate(self) -> list[str]:
-        ran = self._ready()  # which makes tables that are missing
-        return ran + self._engine.write(lambda cursor: versions.migrate(cursor.run, cursor.script, "sqlite"), durable=True)
+        ran = self._ready(migrates=True)  # which makes tables that are missing
+        return ran + self._engine.write(lambda cursor: versions.migrate(cursor.run, cursor.script, self.kind), durable=True)
+
+    def pending(self) -> list[Migration]:
+        return self._engine.pending()
 
     def there(self) -> bool:
         return not isinstance(self._engine, FileEngine) or self._engine.path.exists()
 
     def schema(self) -> list[tuple[str, str]]:
-        return versions.script("sqlite")
+        return versions.script(self.kind)
 
     def read(self, query: str, params: Params) -> list[Row]:
         self.open()
@@ -127,11 +135,11 @@ class SqliteDatabase:
 
         return self.work(write)
 
-    def _ready(self) -> list[str]:
+    def _ready(self, migrates: bool) -> list[str]:
         if not self._holds:
             self._holds = True
             self._engine.users += 1
-        return self._engine.ready()
+        return self._engine.ready(migrates)
 
     def _insert_one(self, job: NewJob, present: Micros) -> list[Inserted]:
         """A lone job, without the way through JSON; only when it was not added is it looked up why."""
@@ -155,9 +163,6 @@ class SqliteDatabase:
         assert isinstance(self._engine, MemoryEngine)
         return DirectLine(self.send, MemoryWatch(self._engine.commits))
 
-    def vitals(self) -> Vitals:
-        self.open()
-        warnings, facts = self._engine.vitals()
     def dialect(self) -> Dialect:
         from rota.stores.sqlite_foreign import SqliteDialect  # few need it
 
@@ -168,6 +173,9 @@ class SqliteDatabase:
             )
         return SqliteDialect(str(self._engine.path), lambda: self.read("files", {}))
 
+    def vitals(self) -> Vitals:
+        self.open()
+        warnings, facts = self._engine.vitals()
         return Vitals(now=machine_now(), warnings=self._warnings + warnings, facts=facts)
 
 

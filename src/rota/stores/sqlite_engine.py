@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -17,7 +17,8 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from rota.clock import machine_now
-from rota.errors import ConfigError, StoreError, StoreUnavailable
+from rota.errors import ConfigError, SchemaMismatch, StoreError, StoreUnavailable
+from rota.model import Migration
 from rota.stores import queries, versions
 from rota.stores.database import Params, Row
 from rota.stores.rows import as_json
@@ -27,6 +28,7 @@ T = TypeVar("T")
 
 _OLDEST = (3, 35, 0)
 _LOG_LIMIT = 64 * 1024 * 1024
+_MISSING = re.compile("no such (table|column)|table .* has no column")
 _LIST = re.compile(r"\bin :(\w+)")
 
 
@@ -58,8 +60,15 @@ class Engine(Protocol):
     users: int
     """How many of them are open."""
 
-    def ready(self) -> list[str]:
-        """Open what is not open, and answer the names of the migrations that this call ran."""
+    def ready(self, migrates: bool) -> list[str]:
+        """Open what is not open, and answer the names of the migrations that this call ran, if it `migrates`.
+
+        Else tables that are missing or old raise `SchemaMismatch`.
+        """
+        ...
+
+    def pending(self) -> list[Migration]:
+        """The migrations that would run; opens and makes nothing."""
         ...
 
     def read(self, query: str, params: Params) -> list[Row]: ...
@@ -92,7 +101,7 @@ class FileEngine:
         self._full_sync = True
         self._pid = os.getpid()  # last: it tells other threads that all is ready
 
-    def ready(self) -> list[str]:
+    def ready(self, migrates: bool) -> list[str]:
         if self._pid != os.getpid():
             # A forked child must neither use nor close what it inherited: SQLite's locks belong to the parent.
             self._inherited += [self._writer, self._reader]
@@ -100,8 +109,14 @@ class FileEngine:
         if self._writer is None:
             with self._writing, self._errors():
                 if self._writer is None:
-                    return self._open()
+                    return self._open(migrates)
         return []
+
+    def pending(self) -> list[Migration]:
+        if not self.path.exists():
+            return versions.pending(None, "sqlite", {})
+        with self._errors(), closing(self.connect()) as reader:
+            return versions.pending(Cursor(reader).run if _made(reader) else None, "sqlite", {})
 
     def read(self, query: str, params: Params) -> list[Row]:
         with self._reading, self._errors():
@@ -155,10 +170,10 @@ class FileEngine:
             "wal_bytes": wal_bytes,
         }
 
-    def _open(self) -> list[str]:
+    def _open(self, migrates: bool) -> list[str]:
         writer = self.connect()
         try:
-            ran = self._prepare(writer)
+            ran = self._prepare(writer, migrates)
             reader = self.connect()
         except BaseException:
             writer.close()
@@ -167,12 +182,16 @@ class FileEngine:
         self._writer, self._reader = writer, reader
         return ran
 
-    def _prepare(self, writer: sqlite3.Connection) -> list[str]:
+    def _prepare(self, writer: sqlite3.Connection, migrates: bool) -> list[str]:
         self._until_free(lambda: writer.execute(f"pragma journal_mode = {self._journal}").fetchone())
         writer.execute("pragma synchronous = full")
         self._full_sync = True
         writer.execute(f"pragma journal_size_limit = {_LOG_LIMIT}")
-        ran = [] if _fits(writer) else self._transaction(writer, _migrate)
+        ran: list[str] = []
+        if not _fits(writer):
+            if not migrates:
+                raise versions.refusal(Cursor(writer).run if _made(writer) else None, "sqlite")
+            ran = self._transaction(writer, _migrate)
         if self._journal == "wal":
             # Waiting to begin is done here, more fairly than by SQLite, and nothing else waits in this mode.
             writer.execute("pragma busy_timeout = 0")
@@ -227,7 +246,7 @@ class MemoryEngine:
         self.commits = Commits()
         self._pid = os.getpid()
 
-    def ready(self) -> list[str]:
+    def ready(self, migrates: bool) -> list[str]:
         if self._pid != os.getpid():
             self._inherited.append(self._connection)
             self._start()
@@ -241,6 +260,9 @@ class MemoryEngine:
                     self._connection = connection
                     return ran
         return []
+
+    def pending(self) -> list[Migration]:
+        return []  # nobody made tables in this memory before
 
     def read(self, query: str, params: Params) -> list[Row]:
         with self._lock:
@@ -289,9 +311,12 @@ def _migrate(cursor: Cursor) -> list[str]:
     return versions.migrate(cursor.run, cursor.script, "sqlite")
 
 
+def _made(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("select 1 from sqlite_master where name = 'rota_migrations'").fetchone())
+
+
 def _fits(connection: sqlite3.Connection) -> bool:
-    known = connection.execute("select 1 from sqlite_master where name = 'rota_migrations'").fetchone()
-    return bool(known) and versions.check(Cursor(connection).run("version", {})[0][0], "sqlite")
+    return _made(connection) and versions.fits(Cursor(connection).run, "sqlite")
 
 
 def bind(name: str, value: object) -> object:
@@ -335,6 +360,10 @@ def meaning(error: sqlite3.Error, path: Path, patience: float) -> StoreError:
             )
         case "SQLITE_CORRUPT" | "SQLITE_NOTADB":
             return StoreError(f"{path} is damaged or no SQLite file ({error}): restore it from a backup, or name another file")
+        case _ if _MISSING.match(f"{error}"):
+            return SchemaMismatch(
+                f"the tables in the SQLite file {path} are not those of this Rota ({error}): run `rota migrate`"
+            )
         case _:
             return StoreError(f"the SQLite file {path} refused a query: {error}")
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from rota.app import Rota
 from rota.attempt import LOST, SHUTDOWN, Run
 from rota.bell import Bell
-from rota.errors import StoreUnavailable
+from rota.errors import SchemaMismatch, StoreUnavailable
 from rota.model import Ask, Claimed, Ended, Released, Report, Turn
 from rota.rules.decide import unknown
 from rota.rules.pace import STALE_SECONDS, Pace
@@ -150,6 +150,11 @@ class Ledger:
                 return False
             self._backoff.pause("the store is away", error)
             self._hurry.clear()  # a stop cuts one wait short; the tries after it have their waits again
+        except SchemaMismatch as error:
+            self._lose_line()
+            log.critical("this worker ends, and its jobs come back when the lease runs out: %s", error)
+            self.failed = True
+            return False
         except Exception:
             self._lose_line()
             self._errors += 1

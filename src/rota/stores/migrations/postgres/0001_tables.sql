@@ -1,3 +1,5 @@
+-- Older processes end.
+
 -- A job that is not finished. It runs when it has a worker; its state then says where it was claimed from, so that a claim
 -- changes no indexed column and is written beside the row that it replaces (fillfactor). No index may know the worker.
 -- Rows live for seconds, so vacuum comes by the count of dead rows, not by their share, and does not rest.

@@ -1,3 +1,5 @@
+-- Older processes end: they know no limits.
+
 -- The limit that holds a job; of a queued one, the limit that held it last.
 alter table rota_jobs add column held_limit text;
 

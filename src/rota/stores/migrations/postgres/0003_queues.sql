@@ -1,3 +1,5 @@
+-- Older processes go on: they do not heed pauses.
+
 -- The queues that someone paused; without `paused_until` until someone resumes them. A pause whose time is over counts for nothing.
 create table rota_queues (
     name text primary key,

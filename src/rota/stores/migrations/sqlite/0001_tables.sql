@@ -1,3 +1,5 @@
+-- Older processes end.
+
 -- A job that is not finished. It runs when it has a worker; its state then says where it was claimed from.
 create table rota_jobs (
     id text primary key,

@@ -1,0 +1,5 @@
+-- Older processes go on.
+
+-- Which version of the tables a process must know to use the store as it is since this migration. Whoever knows limits could
+-- use all that came before.
+alter table rota_migrations add column needs integer not null default 2;
