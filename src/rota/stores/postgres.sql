@@ -619,5 +619,6 @@ select (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint,
         from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
         where n.nspname = :schema and c.relname = :jobs_table),
        current_database(),
-       case when inet_server_addr() is null then 'the socket ' || current_setting('port')
-            else host(inet_server_addr()) || ':' || inet_server_port() end
+       case when inet_server_addr() is null then 'a socket of port ' || current_setting('port')
+            else host(inet_server_addr()) || ':' || inet_server_port() end,
+       to_char(pg_postmaster_start_time() at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS UTC')

@@ -9,7 +9,7 @@ from weakref import WeakSet
 
 import psycopg
 
-from rota.errors import StoreError
+from rota.errors import StoreError, StoreUnavailable
 from rota.stores.database import Params, Row, Steps
 from rota.stores.foreign import Elsewhere, Statement, Template, template
 from rota.stores.postgres_errors import meaning
@@ -51,7 +51,7 @@ class PostgresDialect:
         if not _same(there, self._home):
             raise Elsewhere(
                 f"the connection leads to {_named(there)}, and the store is in {_named(self._home)}: pass a connection to the "
-                "store's database, or enqueue without one after your commit"
+                "store's own database, or do it without one, after your commit"
             )
         if known_as is not None:
             self._known.add(known_as)
@@ -59,7 +59,11 @@ class PostgresDialect:
     def meaning(self, error: BaseException) -> StoreError:
         driver = _driver_error(error)
         if driver.sqlstate == "25P02":
-            return StoreError("your transaction has failed before, so Postgres takes nothing more in it: roll it back first")
+            return StoreError("your transaction has failed before, and Postgres takes nothing more in it: roll it back first")
+        if driver.sqlstate is None:
+            return StoreUnavailable(
+                f"your connection to Postgres does not work ({driver}): see that it is open, and that nobody else uses it now"
+            )
         return meaning(driver, self.place)
 
     def _template(self, query: str) -> Template:
@@ -78,8 +82,8 @@ def _same(one: Row, other: Row) -> bool:
 
 
 def _named(there: Row) -> str:
-    database, address = there[3:]
-    return f"the database {database} at {address}"
+    database, address, since = there[3:]
+    return f"the database {database} at {address} (started {since})"
 
 
 def _driver_error(error: BaseException) -> psycopg.Error:

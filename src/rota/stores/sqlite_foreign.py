@@ -46,8 +46,8 @@ class SqliteDialect:
         if not theirs or not Path(theirs).exists() or not Path(theirs).samefile(ours):
             raise Elsewhere(
                 f"the connection leads to {f'the SQLite file {theirs}' if theirs else 'a SQLite database in memory'}, and the "
-                f"store is in the SQLite file {ours}: pass a connection to the store's file, or enqueue without one after "
-                "your commit"
+                f"store is in the SQLite file {ours}: pass a connection to the store's own file, or do it without "
+                "one, after your commit"
             )
 
     def meaning(self, error: BaseException) -> StoreError:

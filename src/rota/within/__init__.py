@@ -21,11 +21,22 @@ __all__ = ["AsyncForeign", "Elsewhere", "Foreign", "awork", "blocking", "of_coro
 T = TypeVar("T")
 
 _ADAPTERS = {
-    ("psycopg", "Connection"): "rota.within.psycopg:PsycopgConnection",
-    ("psycopg", "AsyncConnection"): "rota.within.psycopg:AsyncPsycopgConnection",
-    ("sqlite3", "Connection"): "rota.within.sqlite:SqliteConnection",
+    ("aiosqlite", "Connection"): "aiosqlite:AiosqliteConnection",
+    ("asyncpg", "Connection"): "asyncpg:AsyncpgConnection",
+    ("asyncpg", "PoolConnectionProxy"): "asyncpg:AsyncpgConnection",
+    ("django", "BaseDatabaseWrapper"): "django:DjangoConnection",
+    ("django", "ConnectionProxy"): "django:DjangoConnection",
+    ("psycopg", "Connection"): "psycopg:PsycopgConnection",
+    ("psycopg", "AsyncConnection"): "psycopg:AsyncPsycopgConnection",
+    ("sqlalchemy", "AsyncConnection"): "sqlalchemy:AsyncSqlalchemyConnection",
+    ("sqlalchemy", "AsyncSession"): "sqlalchemy:AsyncSqlalchemySession",
+    ("sqlalchemy", "Connection"): "sqlalchemy:SqlalchemyConnection",
+    ("sqlalchemy", "Session"): "sqlalchemy:SqlalchemySession",
+    ("sqlalchemy", "async_scoped_session"): "sqlalchemy:AsyncScopedSession",
+    ("sqlalchemy", "scoped_session"): "sqlalchemy:ScopedSession",
+    ("sqlite3", "Connection"): "sqlite:SqliteConnection",
 }
-"""By the first part of the name of the module in which a connection's class, or a class it inherits from, was made."""
+"""The adapter for each class of connections, or one it inherits from, by its package and its own name."""
 
 _KNOWN = (
     "psycopg's connections, asyncpg's, SQLAlchemy's sessions and connections, Django's connections, and those of sqlite3 and "
@@ -56,13 +67,13 @@ def work(store: Store, foreign: Foreign, steps: Steps[T]) -> T:
     to which no connection leads.
     """
     dialect = _dialect(store, foreign)
-    foreign.look(dialect.check(foreign.known_as), dialect)
+    foreign.check(dialect)
     return foreign.run(steps, dialect)
 
 
 async def awork(store: Store, foreign: AsyncForeign, steps: Steps[T]) -> T:
     dialect = _dialect(store, foreign)
-    await foreign.alook(dialect.check(foreign.known_as), dialect)
+    await foreign.acheck(dialect)
     return await foreign.arun(steps, dialect)
 
 
@@ -73,7 +84,7 @@ def _dialect(store: Store, foreign: Foreign | AsyncForeign) -> Dialect:
     if dialect.system != foreign.system:
         raise Elsewhere(
             f"{foreign.name} leads to {_called(foreign.system)}, and the store is in {_called(dialect.system)} at "
-            f"{dialect.place}: pass a connection to the store's database, or enqueue without one after your commit"
+            f"{dialect.place}: pass a connection to the store's own database, or do it without one, after your commit"
         )
     return dialect
 
@@ -87,6 +98,6 @@ def _adapted(connection: object) -> Foreign | AsyncForeign:
         place = _ADAPTERS.get((kind.__module__.partition(".")[0], kind.__name__))
         if place is not None:
             module, _, name = place.partition(":")
-            adapted: Foreign | AsyncForeign = getattr(import_module(module), name)(connection)
+            adapted: Foreign | AsyncForeign = getattr(import_module(f"{__name__}.{module}"), name)(connection)
             return adapted
     raise ConfigError(f"connection={brief(connection)} is none that Rota knows: it knows {_KNOWN}")

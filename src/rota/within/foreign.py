@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
+from weakref import ref
 
 from rota.stores.database import Row, Steps
 from rota.stores.foreign import Dialect, Statement
@@ -21,14 +22,13 @@ class Foreign(Protocol):
     name: str
     """What it is, for messages."""
 
-    system: str
-    """`postgresql` or `sqlite`."""
+    @property
+    def system(self) -> str:
+        """`postgresql`, `sqlite`, or what else it leads to."""
+        ...
 
-    known_as: object | None
-    """What tells this connection from others for as long as it lives, and can be referred to weakly."""
-
-    def look(self, steps: Steps[T], dialect: Dialect) -> T:
-        """Work through steps that change nothing, and begin nothing for them."""
+    def check(self, dialect: Dialect) -> None:
+        """Make sure that it leads to the store's database, and begin no transaction for that. Raises `Elsewhere`."""
         ...
 
     def run(self, steps: Steps[T], dialect: Dialect) -> T:
@@ -44,21 +44,26 @@ class AsyncForeign(Protocol):
     """The same for a connection that is awaited."""
 
     name: str
-    system: str
-    known_as: object | None
 
-    async def alook(self, steps: Steps[T], dialect: Dialect) -> T: ...
+    @property
+    def system(self) -> str: ...
+
+    async def acheck(self, dialect: Dialect) -> None: ...
 
     async def arun(self, steps: Steps[T], dialect: Dialect) -> T: ...
 
 
 def work_through(steps: Steps[T], dialect: Dialect, execute: Callable[[Statement], Sequence[Row]]) -> T:
-    """What these steps return, once each statement of theirs was executed."""
+    """What these steps return, once each statement of theirs was executed; they hear of errors."""
     try:
-        query, params = next(steps)
+        call = next(steps)
         while True:
-            answers = [execute(statement) for statement in dialect.statements(query, params)]
-            query, params = steps.send(dialect.rows(query, answers))
+            try:
+                answers = [execute(statement) for statement in dialect.statements(*call)]
+            except Exception as error:  # noqa: BLE001  # it is theirs, and comes back where they do nothing about it
+                call = steps.throw(error)
+            else:
+                call = steps.send(dialect.rows(call[0], answers))
     except StopIteration as end:
         result: T = end.value
         return result
@@ -66,10 +71,23 @@ def work_through(steps: Steps[T], dialect: Dialect, execute: Callable[[Statement
 
 async def awork_through(steps: Steps[T], dialect: Dialect, execute: Callable[[Statement], Awaitable[Sequence[Row]]]) -> T:
     try:
-        query, params = next(steps)
+        call = next(steps)
         while True:
-            answers = [await execute(statement) for statement in dialect.statements(query, params)]
-            query, params = steps.send(dialect.rows(query, answers))
+            try:
+                answers = [await execute(statement) for statement in dialect.statements(*call)]
+            except Exception as error:  # noqa: BLE001
+                call = steps.throw(error)
+            else:
+                call = steps.send(dialect.rows(call[0], answers))
     except StopIteration as end:
         result: T = end.value
         return result
+
+
+def weakly(connection: object) -> object | None:
+    """What a check of the connection is remembered by: the connection, if a reference need not keep it alive."""
+    try:
+        ref(connection)
+    except TypeError:
+        return None
+    return connection

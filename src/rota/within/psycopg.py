@@ -22,9 +22,18 @@ class PsycopgConnection:
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
-        self.known_as = connection
 
-    def look(self, steps: Steps[T], dialect: Dialect) -> T:
+    def check(self, dialect: Dialect) -> None:
+        self._look(dialect.check(self._connection), dialect)
+
+    def run(self, steps: Steps[T], dialect: Dialect) -> T:
+        try:
+            with self._connection.transaction() if _commits_each(self._connection) else nullcontext():
+                return self._look(steps, dialect)
+        except psycopg.Error as error:
+            raise dialect.meaning(error) from error
+
+    def _look(self, steps: Steps[T], dialect: Dialect) -> T:
         try:
             with psycopg.RawCursor(self._connection, row_factory=tuple_row) as cursor:  # whatever the caller made of its own
 
@@ -37,13 +46,6 @@ class PsycopgConnection:
         except psycopg.Error as error:
             raise dialect.meaning(error) from error
 
-    def run(self, steps: Steps[T], dialect: Dialect) -> T:
-        try:
-            with self._connection.transaction() if _commits_each(self._connection) else nullcontext():
-                return self.look(steps, dialect)
-        except psycopg.Error as error:
-            raise dialect.meaning(error) from error
-
 
 class AsyncPsycopgConnection:
     name = "an async psycopg connection"
@@ -51,9 +53,18 @@ class AsyncPsycopgConnection:
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self._connection = connection
-        self.known_as = connection
 
-    async def alook(self, steps: Steps[T], dialect: Dialect) -> T:
+    async def acheck(self, dialect: Dialect) -> None:
+        await self._look(dialect.check(self._connection), dialect)
+
+    async def arun(self, steps: Steps[T], dialect: Dialect) -> T:
+        try:
+            async with self._connection.transaction() if _commits_each(self._connection) else nullcontext():
+                return await self._look(steps, dialect)
+        except psycopg.Error as error:
+            raise dialect.meaning(error) from error
+
+    async def _look(self, steps: Steps[T], dialect: Dialect) -> T:
         try:
             async with psycopg.AsyncRawCursor(self._connection, row_factory=tuple_row) as cursor:
 
@@ -63,13 +74,6 @@ class AsyncPsycopgConnection:
                     return [] if cursor.description is None else list(await cursor.fetchall())
 
                 return await awork_through(steps, dialect, execute)
-        except psycopg.Error as error:
-            raise dialect.meaning(error) from error
-
-    async def arun(self, steps: Steps[T], dialect: Dialect) -> T:
-        try:
-            async with self._connection.transaction() if _commits_each(self._connection) else nullcontext():
-                return await self.alook(steps, dialect)
         except psycopg.Error as error:
             raise dialect.meaning(error) from error
 

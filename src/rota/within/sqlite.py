@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from rota.stores.database import Row, Steps
 from rota.stores.foreign import Dialect, Statement
@@ -13,16 +13,28 @@ from rota.within.foreign import work_through
 
 T = TypeVar("T")
 
+_BY_LEVEL = -1
+"""What `autocommit`, which there is since Python 3.12, says where the isolation level decides."""
+
 
 class SqliteConnection:
     name = "a sqlite3 connection"
     system = "sqlite"
-    known_as = None  # it cannot be referred to weakly, and is quickly asked
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def look(self, steps: Steps[T], dialect: Dialect) -> T:
+    def check(self, dialect: Dialect) -> None:
+        self._look(dialect.check(None), dialect)  # which takes a few microseconds; nothing can be remembered of it
+
+    def run(self, steps: Steps[T], dialect: Dialect) -> T:
+        try:
+            with _taking_part(self._connection):
+                return self._look(steps, dialect)
+        except sqlite3.Error as error:
+            raise dialect.meaning(error) from error
+
+    def _look(self, steps: Steps[T], dialect: Dialect) -> T:
         def execute(statement: Statement) -> list[Row]:
             cursor = self._connection.cursor()
             cursor.row_factory = None  # whatever the caller made of its rows
@@ -34,13 +46,6 @@ class SqliteConnection:
 
         try:
             return work_through(steps, dialect, execute)
-        except sqlite3.Error as error:
-            raise dialect.meaning(error) from error
-
-    def run(self, steps: Steps[T], dialect: Dialect) -> T:
-        try:
-            with _taking_part(self._connection):
-                return self.look(steps, dialect)
         except sqlite3.Error as error:
             raise dialect.meaning(error) from error
 
@@ -58,7 +63,7 @@ def _taking_part(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute(begin)
     try:
         yield
-        if commits_by_itself(connection):
+        if commits_each(connection):
             connection.execute("commit")
     except BaseException:
         if connection.in_transaction:  # it holds nothing of the caller's
@@ -66,16 +71,24 @@ def _taking_part(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def beginning(connection: sqlite3.Connection) -> str | None:
+class Connection(Protocol):
+    """What the connections of sqlite3 and aiosqlite have in common."""
+
+    @property
+    def in_transaction(self) -> bool: ...
+
+    @property
+    def isolation_level(self) -> str | None: ...
+
+
+def beginning(connection: Connection) -> str | None:
     """The statement with which a transaction has to begin; none where one is open."""
     if connection.in_transaction:
         return None
-    if commits_by_itself(connection):
-        return "begin immediate"
-    return f"begin {connection.isolation_level or ''}"
+    return "begin immediate" if commits_each(connection) else f"begin {connection.isolation_level or ''}"
 
 
-def commits_by_itself(connection: sqlite3.Connection) -> bool:
+def commits_each(connection: Connection) -> bool:
     """Whether no transaction begins on this connection but by the caller's own `begin`."""
-    control = getattr(connection, "autocommit", -1)  # since Python 3.12; -1 says that the isolation level decides
-    return connection.isolation_level is None if control == -1 else bool(control)
+    control = getattr(getattr(connection, "_conn", connection), "autocommit", _BY_LEVEL)
+    return connection.isolation_level is None if control == _BY_LEVEL else bool(control)

@@ -1,0 +1,65 @@
+"""aiosqlite's connections."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import aiosqlite
+
+from rota.stores.database import Row, Steps
+from rota.stores.foreign import Dialect, Statement
+from rota.within.foreign import awork_through
+from rota.within.sqlite import beginning, commits_each
+
+T = TypeVar("T")
+
+
+class AiosqliteConnection:
+    name = "an aiosqlite connection"
+    system = "sqlite"
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        self._connection = connection
+
+    async def acheck(self, dialect: Dialect) -> None:
+        await self._look(dialect.check(None), dialect)
+
+    async def arun(self, steps: Steps[T], dialect: Dialect) -> T:
+        try:
+            async with _taking_part(self._connection):
+                return await self._look(steps, dialect)
+        except sqlite3.Error as error:
+            raise dialect.meaning(error) from error
+
+    async def _look(self, steps: Steps[T], dialect: Dialect) -> T:
+        async def execute(statement: Statement) -> list[Row]:
+            async with self._connection.cursor() as cursor:
+                cursor.row_factory = None  # whatever the caller made of its rows
+                await cursor.execute(*statement.named())
+                return [] if cursor.description is None else list(await cursor.fetchall())
+
+        try:
+            return await awork_through(steps, dialect, execute)
+        except sqlite3.Error as error:
+            raise dialect.meaning(error) from error
+
+
+@asynccontextmanager
+async def _taking_part(connection: aiosqlite.Connection) -> AsyncIterator[None]:
+    """As for sqlite3's own: within the caller's transaction, or in one that begins here as the connection's settings say."""
+    begin = beginning(connection)
+    if begin is None:
+        yield
+        return
+    await connection.execute(begin)
+    try:
+        yield
+        if commits_each(connection):
+            await connection.execute("commit")
+    except BaseException:
+        if connection.in_transaction:  # it holds nothing of the caller's
+            await connection.execute("rollback")
+        raise

@@ -1,0 +1,54 @@
+"""Django's connections, which it makes by itself for each thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, TypeVar
+
+from django.db import connections, transaction  # type: ignore[import-untyped]
+from django.db.transaction import TransactionManagementError  # type: ignore[import-untyped]
+from django.db.utils import Error  # type: ignore[import-untyped]
+
+from rota.stores.database import Row, Steps
+from rota.stores.foreign import Dialect, Statement
+from rota.within.foreign import weakly, work_through
+
+T = TypeVar("T")
+
+
+class DjangoConnection:
+    name = "a Django connection"
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connections[connection.alias]  # that of this thread, where the proxy was given
+
+    @property
+    def system(self) -> str:
+        return str(self._connection.vendor)
+
+    def check(self, dialect: Dialect) -> None:
+        self._connection.ensure_connection()
+        self._look(dialect.check(weakly(self._connection.connection)), dialect)
+
+    def run(self, steps: Steps[T], dialect: Dialect) -> T:
+        try:
+            # Django's connections commit each statement, save in its atomic blocks.
+            with transaction.atomic(self._connection.alias) if self._connection.get_autocommit() else nullcontext():
+                return self._look(steps, dialect)
+        except TransactionManagementError:  # it says in words that the block has failed before
+            raise
+        except Error as error:
+            raise dialect.meaning(error) from error
+
+    def after_commit(self, call: Callable[[], object]) -> None:
+        """Have `call` run once the caller's transaction is committed, and never if it is not."""
+        transaction.on_commit(call, using=self._connection.alias)
+
+    def _look(self, steps: Steps[T], dialect: Dialect) -> T:
+        def execute(statement: Statement) -> list[Row]:
+            with self._connection.cursor() as cursor:
+                cursor.execute(*statement.formatted())
+                return [] if cursor.description is None else list(cursor.fetchall())
+
+        return work_through(steps, dialect, execute)

@@ -1,0 +1,161 @@
+"""SQLAlchemy's sessions and connections over any driver, and their twins that are awaited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError, UnboundExecutionError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_session
+from sqlalchemy.orm import Session, scoped_session
+
+from rota.errors import ConfigError
+from rota.stores.database import Row, Steps
+from rota.stores.foreign import Dialect, Statement
+from rota.within.foreign import weakly, work_through
+from rota.within.sqlite import beginning, commits_each
+
+T = TypeVar("T")
+
+
+class SqlalchemyConnection:
+    name = "a SQLAlchemy connection"
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @property
+    def system(self) -> str:
+        return self._connection.dialect.name
+
+    def check(self, dialect: Dialect) -> None:
+        self._look(dialect.check(weakly(self._connection.connection.driver_connection)), dialect)
+
+    def run(self, steps: Steps[T], dialect: Dialect) -> T:
+        try:
+            with _taking_part(self._connection):
+                return self._look(steps, dialect)
+        except DBAPIError as error:
+            raise dialect.meaning(error) from error
+
+    def _look(self, steps: Steps[T], dialect: Dialect) -> T:
+        def execute(statement: Statement) -> list[Row]:
+            written, values = statement.escaped()
+            result = self._connection.execute(text(written), values)
+            return [tuple(row) for row in result] if result.returns_rows else []
+
+        try:
+            return work_through(steps, dialect, execute)
+        except DBAPIError as error:
+            raise dialect.meaning(error) from error
+
+
+class SqlalchemySession:
+    name = "a SQLAlchemy session"
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def system(self) -> str:
+        return _bound_to(self._session)
+
+    def check(self, dialect: Dialect) -> None:
+        SqlalchemyConnection(self._session.connection()).check(dialect)
+
+    def run(self, steps: Steps[T], dialect: Dialect) -> T:
+        return SqlalchemyConnection(self._session.connection()).run(steps, dialect)
+
+
+def ScopedSession(session: scoped_session[Any]) -> SqlalchemySession:  # noqa: N802  # it stands for a class of adapters
+    return SqlalchemySession(session())
+
+
+class AsyncSqlalchemyConnection:
+    name = "an async SQLAlchemy connection"
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    @property
+    def system(self) -> str:
+        return self._connection.dialect.name
+
+    async def acheck(self, dialect: Dialect) -> None:
+        await self._connection.run_sync(lambda connection: SqlalchemyConnection(connection).check(dialect))
+
+    async def arun(self, steps: Steps[T], dialect: Dialect) -> T:
+        return await self._connection.run_sync(lambda connection: SqlalchemyConnection(connection).run(steps, dialect))
+
+
+class AsyncSqlalchemySession:
+    name = "an async SQLAlchemy session"
+
+    def __init__(self, session: AsyncSession) -> None:
+        self._session = session
+
+    @property
+    def system(self) -> str:
+        return _bound_to(self._session.sync_session)
+
+    async def acheck(self, dialect: Dialect) -> None:
+        await self._session.run_sync(lambda session: SqlalchemySession(session).check(dialect))
+
+    async def arun(self, steps: Steps[T], dialect: Dialect) -> T:
+        return await self._session.run_sync(lambda session: SqlalchemySession(session).run(steps, dialect))
+
+
+def AsyncScopedSession(session: async_scoped_session[Any]) -> AsyncSqlalchemySession:  # noqa: N802
+    return AsyncSqlalchemySession(session())
+
+
+def _bound_to(session: Session) -> str:
+    try:
+        return session.get_bind().dialect.name
+    except UnboundExecutionError:
+        raise ConfigError(
+            "this SQLAlchemy session has no database of its own, but one for each mapped class: pass the connection to the "
+            "store's database, session.connection(bind_arguments=…)"
+        ) from None
+
+
+@contextmanager
+def _taking_part(connection: Connection) -> Iterator[None]:
+    """Within the caller's transaction, which SQLAlchemy takes for begun; where the driver has none yet, it begins here."""
+    raw = connection.connection.driver_connection
+    if connection.dialect.name == "sqlite":
+        begin, ends = beginning(raw), commits_each(raw)  # type: ignore[arg-type]  # it is one of sqlite3 or of aiosqlite
+    else:
+        begin = "begin" if _commits_each(connection) and _idle(raw) else None
+        ends = begin is not None
+    if begin is None:
+        yield
+        return
+    connection.exec_driver_sql(begin)
+    try:
+        yield
+        if ends:
+            connection.exec_driver_sql("commit")
+    except BaseException:
+        if ends:  # it holds nothing of the caller's
+            connection.exec_driver_sql("rollback")
+        raise
+
+
+def _commits_each(connection: Connection) -> bool:
+    """Whether the connection was told to commit each statement."""
+    try:
+        return connection.dialect.detect_autocommit_setting(connection.connection.dbapi_connection)  # type: ignore[arg-type]
+    except (NotImplementedError, AttributeError):  # a driver that does not say: it begins as the caller's statements do
+        return False
+
+
+def _idle(raw: object) -> bool:
+    """Whether no transaction is open on a driver's connection, as far as psycopg, psycopg2 and asyncpg say."""
+    if hasattr(raw, "is_in_transaction"):
+        return not raw.is_in_transaction()
+    status = getattr(getattr(raw, "info", None), "transaction_status", None)
+    return status is not None and int(status) == 0
