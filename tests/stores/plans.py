@@ -59,6 +59,9 @@ HOT: Mapping[str, Mapping[str, object]] = {
     "conclude": {"ids": IDS, "state": "cancelled", "reason": "r", "now": None},
     "retry_waiting": {"ids": IDS, "now": None},
     "retry_finished": {"ids": IDS, "now": None},
+    "edit": {"ids": IDS, "priority": 1, "queue": None, "run_at": None, "delay": 5, "now": None},
+    "flow": {"span": 2_000_000, "now": None},
+    "latest": {"state": "failed", "limit": 5},
     "delete_attempts": {"ids": IDS},
     "attempts": {"ids": IDS[:1]},
     "old": {"state": "succeeded", "age": 86_400_000_000, "limit": 1000, "now": None},
@@ -72,7 +75,8 @@ HOT: Mapping[str, Mapping[str, object]] = {
         "limit": 50,
     },
 }
-"""Every query but those that read a whole table by their nature: `counts`, `claimed_by`, and a `find` by rare properties."""
+"""Every query but those that read a whole table by their nature: `counts`, `unfinished`, `claimed_by`, a `find` by
+rare properties, and `paused`, whose table has a row for each queue that someone paused."""
 
 HOT_ON_POSTGRES: Mapping[str, Mapping[str, object]] = {
     **HOT,

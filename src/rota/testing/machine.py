@@ -20,6 +20,7 @@ from rota.model import (
     Again,
     Ask,
     Cancelled,
+    Edit,
     Ended,
     Failed,
     Failure,
@@ -79,6 +80,12 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(Cancelled),
 )
 asked_queues = st.sampled_from((("x",), ("y",), ("x", "y")))
+edits = st.builds(
+    Edit,
+    priority=st.sampled_from((None, 0, 1)),
+    queue=st.sampled_from((None, *QUEUES)),
+    run_at=st.sampled_from((None, START, START + 30 * SECOND)),
+) | st.builds(Edit, priority=st.sampled_from((None, 2)), delay=waits)
 few = st.sampled_from((1, 2, 100))
 picks = st.lists(st.integers(0, 50), min_size=1, max_size=3)
 
@@ -113,6 +120,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.workers: list[str] = []
         self.claims: list[Made] = []
         """Every claim that was ever answered."""
+        self.numbered: set[tuple[str, int]] = set()
+        """The numbers under which the jobs that are known were claimed."""
         self.ended: dict[str, tuple[State, int]] = {}
         """The final state and the claim of each job that has ended, from which only a retry or a deletion brings it back."""
         assert store.find(Filter(), 1) == []
@@ -121,6 +130,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.attempts_are_remembered()
         for worker in self.workers:
             self.store.leave(worker, now=self.now)
+        for pause in self.store.pauses():
+            self.store.resume(pause.queue, now=self.now)
         left = [row.id for row in self.store.find(Filter(), ALL)]
         assert all(each.after is None for each in self.store.change(Move.DELETE, left, now=self.now))
         assert self.store.workers() == []
@@ -307,6 +318,29 @@ class StoreMachine(RuleBasedStateMachine):
             self.ended.pop(id, None)
         assert self.store.change(move, ids, now=self.now) == self.reference.change(move, ids, self.now)
 
+    @precondition(lambda self: self.sent)
+    @rule(which=picks, edit=edits)
+    def edit(self, which: list[int], edit: Edit) -> None:
+        ids = list(dict.fromkeys(job.id for job in _picked(self.sent, which)))
+        assert self.store.edit(edit, ids, now=self.now) == self.reference.edit(edit, ids, self.now)
+
+    @rule(queue=st.sampled_from(QUEUES), span=st.sampled_from((None, 1, 30 * SECOND)))
+    def pause(self, queue: str, span: Micros | None) -> None:
+        self.store.pause(queue, span=span, now=self.now)
+        self.reference.pause(queue, None if span is None else self.now + span)
+
+    @precondition(lambda self: self.reference.pauses)
+    @rule(queue=st.sampled_from(QUEUES))
+    def resume(self, queue: str) -> None:
+        assert self.store.resume(queue, now=self.now) == self.reference.resume(queue, self.now)
+
+    @precondition(lambda self: self.workers)
+    @rule(which=st.integers(0, 5), limit=few)
+    def claim_what_is_not_paused(self, which: int, limit: int) -> None:
+        paused = self.store.paused(now=self.now)
+        assert paused == self.reference.paused(self.now)
+        self.claim(which, tuple(queue for queue in QUEUES if queue not in paused.queues), limit)
+
     @rule(age=st.sampled_from((0, 10 * SECOND)), state=st.sampled_from(sorted(FINAL)), limit=few)
     def prune(self, age: Micros, state: State, limit: int) -> None:
         old = self.reference.prunable({state: age}, self.now)
@@ -322,6 +356,10 @@ class StoreMachine(RuleBasedStateMachine):
     # -- what always holds ----------------------------------------------------------------------
 
     @invariant()
+    def pauses_are_the_same(self) -> None:
+        assert self.store.paused(now=self.now) == self.reference.paused(self.now)
+
+    @invariant()
     def workers_are_the_same(self) -> None:
         assert {seen.id: seen.lease_until for seen in self.store.workers()} == self.reference.leases
 
@@ -329,6 +367,7 @@ class StoreMachine(RuleBasedStateMachine):
     def jobs_are_the_same(self) -> None:
         rows = self.store.find(Filter(), ALL)
         assert {row.id for row in rows} == self.reference.jobs.keys()
+        self.numbered = {(id, claim) for id, claim in self.numbered if id in self.reference.jobs}
         for row in rows:
             job = self.reference.jobs[row.id]
             self._adopt_place(job, row)
@@ -354,9 +393,10 @@ class StoreMachine(RuleBasedStateMachine):
                 assert known[2] in (None, seen[2])
 
     def _note_claims(self, worker: str, jobs: Sequence[Job]) -> None:
-        """A job is never claimed under a number that it had before."""
+        """A job is never claimed under a number that it had before; one that was deleted may come in again as a new one."""
         for job in jobs:
-            assert all((id, claim) != (job.id, job.claim) for _, id, claim in self.claims)
+            assert (job.id, job.claim) not in self.numbered
+            self.numbered.add((job.id, job.claim))
             self.claims.append((worker, job.id, job.claim))
 
     def _adopt_place(self, job: Job, row: JobRow) -> None:

@@ -17,11 +17,13 @@ from rota.model import (
     Ask,
     Cancelled,
     Changed,
+    Edit,
     Ended,
     Failed,
     Inserted,
     Move,
     NewJob,
+    Paused,
     Released,
     Snoozed,
     State,
@@ -71,6 +73,8 @@ class Reference:
     def __init__(self) -> None:
         self.jobs: dict[str, Job] = {}
         self.leases: dict[str, Micros] = {}
+        self.pauses: dict[str, Micros | None] = {}
+        """Until when each queue is paused."""
 
     # -- jobs come in ---------------------------------------------------------------------------
 
@@ -196,6 +200,18 @@ class Reference:
     def next_due(self, now: Micros) -> Micros | None:
         return min((max(0, job.due - now) for job in self.jobs.values() if job.state is State.SCHEDULED), default=None)
 
+    # -- pauses ---------------------------------------------------------------------------------
+
+    def pause(self, queue: str, until: Micros | None) -> None:
+        self.pauses[queue] = until
+
+    def resume(self, queue: str, now: Micros) -> bool:
+        return queue in self.paused(now).queues and self.pauses.pop(queue, 0) != 0
+
+    def paused(self, now: Micros) -> Paused:
+        there = {queue: until for queue, until in self.pauses.items() if until is None or until > now}
+        return Paused(frozenset(there), min((until - now for until in there.values() if until is not None), default=None))
+
     # -- changing -------------------------------------------------------------------------------
 
     def change(self, move: Move, ids: Sequence[str], now: Micros) -> list[Changed]:
@@ -220,6 +236,23 @@ class Reference:
                 self._retry(job, now)
             case _:
                 raise AssertionError(f"{move} is no change by hand")
+        return Changed(id, before, job.state)
+
+    def edit(self, edit: Edit, ids: Sequence[str], now: Micros) -> list[Changed]:
+        return [self._edit_one(edit, id, now) for id in ids]
+
+    def _edit_one(self, edit: Edit, id: str, now: Micros) -> Changed:
+        job = self.jobs.get(id)
+        if job is None:
+            return Changed(id, None, None)
+        before = job.state
+        if before not in MOVES[Move.EDIT]:
+            return Changed(id, before, before)
+        job.priority = job.priority if edit.priority is None else edit.priority
+        job.queue = job.queue if edit.queue is None else edit.queue
+        due = edit.run_at if edit.delay is None else now + edit.delay
+        if due is not None:
+            job.due, job.state = due, State.SCHEDULED if due > now else State.QUEUED
         return Changed(id, before, job.state)
 
     def _retry(self, job: Job, now: Micros) -> None:

@@ -75,6 +75,15 @@ class Crew:
             self._waiting.clear()
         return runs
 
+    def unstarted_of(self, queues: frozenset[str]) -> list[Run]:
+        """Take back those of these queues that still wait for a slot; they have not ended."""
+        if not queues or not self._waiting:
+            return []
+        with self._lock:
+            runs = [run for run in self._waiting if run.job.queue in queues]
+            self._waiting = deque(run for run in self._waiting if run.job.queue not in queues)
+        return runs
+
     def give_up(self, run: Run, outcome: Outcome) -> bool | None:
         """End a job over its body's head. Answers whether its slot went to another; `None` when the body was quicker.
 

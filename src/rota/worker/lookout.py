@@ -47,6 +47,11 @@ class Lookout:
         self._base = tuple(dict.fromkeys(likely if queues is None else queues))
         """Always asked for: the queues it serves, or, where it serves all, those that its tasks declare."""
         self._queues = self._base
+        """What is asked for: those that are known, without the paused ones."""
+        self.paused: frozenset[str] = frozenset()
+        """The queues that are paused, as far as this worker has heard."""
+        self._paused_as_of = float("-inf")
+        self._look_at_pauses_at = 0.0
         self._met: dict[str, float] = {}
         """When other queues last had queued jobs, the latest last."""
         self._poll = poll
@@ -80,6 +85,7 @@ class Lookout:
             self._rung = False
             self.look = True
             self._promote_at = min(self._promote_at, now + _SELDOM)
+            self._look_at_pauses_by(self._paused_as_of + _SELDOM)  # it may have been for a pause, along with a job
         if self._opens_at is not None and now >= self._opens_at:
             self._opens_at = None
             self.look = True
@@ -92,6 +98,8 @@ class Lookout:
         """What to claim, if anything. A sleeper is rung for new work, so it need not ask along with what it finishes."""
         if room <= 0 or not (self.look or (finishing and not self.asleep)):
             return None
+        if time.monotonic() - self._paused_as_of >= _SELDOM:
+            self._look_at_pauses()
         return Ask(self._identity.id, self._queues, room, behind=self._begin_behind())
 
     def ask_when_rung(self, room: int) -> Ask | None:
@@ -108,8 +116,9 @@ class Lookout:
         self._full_claims = 0
         now = time.monotonic()
         self.look = False
-        if not claimed:  # a ring that was for none of this: perhaps for what is due sooner than known, or for a new queue
+        if not claimed:  # a ring that was for none of this: perhaps for what is due sooner than known, a new queue, or a pause
             self._promote_at = now
+            self._look_at_pauses_by(max(now, self._paused_as_of + _LOCKED))
         if self._serves_all and (not claimed or now >= self._queues_at):
             self.look = self._new_queues(ask)
         elif self._serves_all and (not self._look_at or self._look_at[0] > self._queues_at):
@@ -129,6 +138,11 @@ class Lookout:
             self.after(ask, found.claimed)
         self._opens_at = None if found.next_in is None else time.monotonic() + found.next_in / SECOND
 
+    def heed_pauses(self) -> None:
+        """Ask which queues are paused, if there is cause: someone may have paused or resumed one, or a pause ends now."""
+        if time.monotonic() >= self._look_at_pauses_at:
+            self._look_at_pauses()
+
     def promote(self) -> None:
         """Queue scheduled jobs whose time came, and note when the next one is due."""
         now = time.monotonic()
@@ -143,7 +157,7 @@ class Lookout:
 
     def next_at(self) -> float:
         """When it will have something to do by itself."""
-        moments = [self._promote_at, *self._look_at[:1]]
+        moments = [self._promote_at, self._look_at_pauses_at, *self._look_at[:1]]
         return min(moments if self._opens_at is None else [*moments, self._opens_at])
 
     def _begin_behind(self) -> Mapping[str, Claimed]:
@@ -176,11 +190,27 @@ class Lookout:
         now = time.monotonic()
         self._queues_at = now + _SELDOM
         if not self._serves_all:
-            return any(name in self._base for name in names)
+            return any(name in self._queues for name in names)
         before = [(name, at) for name, at in self._met.items() if name not in names and now - at < _REMEMBERED]
         self._met = dict(before[-_MOST_REMEMBERED:]) | dict.fromkeys(names, now)
-        self._queues = tuple(dict.fromkeys([*self._base, *self._met]))
-        return bool(names)
+        self._choose()
+        return not self.paused.issuperset(names)
+
+    def _look_at_pauses(self) -> None:
+        found = self._store.paused(self._now())
+        self._paused_as_of = now = time.monotonic()
+        self._look_at_pauses_at = float("inf") if found.next_in is None else now + max(found.next_in / SECOND, _LOCKED)
+        if found.queues != self.paused:
+            self.look = self.look or not found.queues >= self.paused
+            self.paused = found.queues
+            self._choose()
+
+    def _look_at_pauses_by(self, at: float) -> None:
+        self._look_at_pauses_at = min(self._look_at_pauses_at, at)
+
+    def _choose(self) -> None:
+        """What is paused is not asked for: a claim without it costs nothing more, and one without any queue nothing at all."""
+        self._queues = tuple(name for name in dict.fromkeys([*self._base, *self._met]) if name not in self.paused)
 
     def _new_queues(self, ask: Ask) -> bool:
         """Whether jobs wait under queues that the claim did not ask for."""

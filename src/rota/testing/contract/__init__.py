@@ -22,6 +22,7 @@ Moments are chosen by the tests, so nothing here waits for time to pass.
 
 from rota.testing.contract.changes import Changing
 from rota.testing.contract.claims import Claiming
+from rota.testing.contract.edits import Editing, EditingHeld
 from rota.testing.contract.extremes import Extremes
 from rota.testing.contract.inserts import Inserting
 from rota.testing.contract.keys import Keys
@@ -31,6 +32,8 @@ from rota.testing.contract.limit_races import LimitRaces
 from rota.testing.contract.limits import Holding, Limiting
 from rota.testing.contract.looking import Looking
 from rota.testing.contract.outcomes import Outcomes
+from rota.testing.contract.overview import Overview
+from rota.testing.contract.pausing import Pausing
 from rota.testing.contract.pruning import Pruning
 from rota.testing.contract.races import Races
 from rota.testing.contract.sleeping import Sleeping
@@ -49,7 +52,11 @@ class StoreContract(
     Workers,
     Leases,
     Looking,
+    Overview,
     Changing,
+    Editing,
+    EditingHeld,
+    Pausing,
     Pruning,
     Extremes,
     Limiting,

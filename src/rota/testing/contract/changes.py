@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from rota.clock import SECOND
-from rota.model import MOVES, Again, Changed, Claimed, Ended, Failed, Move, Outcome, Released, Snoozed, State, Succeeded
+from rota.model import MOVES, Again, Changed, Claimed, Edit, Ended, Failed, Move, Outcome, Released, Snoozed, State, Succeeded
 from rota.stores.base import Store
 from rota.testing.contract.scene import (
     BROKEN,
@@ -61,6 +61,7 @@ TRIES: Mapping[Move, Try] = {
     Move.CANCEL: _by_hand(Move.CANCEL),
     Move.RETRY: _by_hand(Move.RETRY),
     Move.DELETE: _by_hand(Move.DELETE),
+    Move.EDIT: lambda store, worker, job: store.edit(Edit(priority=1), [job.id], now=NOW),
 }
 """How each move is attempted. Only limits hold a job, so `hold` and `held` are not tried here."""
 

@@ -22,37 +22,37 @@ LONG = 60.0
 class Sleeping:
     def test_an_insert_from_a_twin_rings_a_worker_that_rests(self, store: Store) -> None:
         store.rest(join(store), True)
-        with _asleep(store) as sleeper, _twin(store) as twin:
+        with sleeper_on(store) as sleeper, twin_of(store) as twin:
             queued(twin)
             assert sleeper.rung(SOON)
 
     def test_an_insert_of_the_same_store_rings_too(self, store: Store) -> None:
         store.rest(join(store), True)
-        with _asleep(store) as sleeper:
+        with sleeper_on(store) as sleeper:
             queued(store)
             assert sleeper.rung(SOON)
 
     def test_an_insert_on_any_queue_rings(self, store: Store) -> None:
         store.rest(join(store, queues=["it's %s {x} :y"]), True)
-        with _asleep(store) as sleeper, _twin(store) as twin:
+        with sleeper_on(store) as sleeper, twin_of(store) as twin:
             queued(twin, queue="it's %s {x} :y")
             assert sleeper.rung(SOON)
 
     def test_every_insert_rings_anew(self, store: Store) -> None:
         worker = join(store)
-        with _twin(store) as twin:
+        with twin_of(store) as twin:
             for _ in range(3):
                 store.rest(worker, True)
-                with _asleep(store) as sleeper:
+                with sleeper_on(store) as sleeper:
                     queued(twin)
                     assert sleeper.rung(SOON)
                 store.rest(worker, False)
 
     def test_every_sleeping_worker_is_rung(self, store: Store) -> None:
-        with _twin(store) as one, _twin(store) as two:
+        with twin_of(store) as one, twin_of(store) as two:
             one.rest(join(one), True)
             two.rest(join(two), True)
-            with _asleep(one) as first, _asleep(two) as second:
+            with sleeper_on(one) as first, sleeper_on(two) as second:
                 put(store, new(), new())
                 assert first.rung(SOON)
                 assert second.rung(SOON)
@@ -60,13 +60,13 @@ class Sleeping:
     def test_a_promotion_rings_a_worker_that_rests(self, store: Store) -> None:
         queued(store, delay=SECOND)
         store.rest(join(store), True)
-        with _asleep(store) as sleeper, _twin(store) as twin:
+        with sleeper_on(store) as sleeper, twin_of(store) as twin:
             assert twin.promote(10, now=NOW + MINUTE).count == 1
             assert sleeper.rung(SOON)
 
     def test_a_job_that_comes_between_two_waits_rings(self, store: Store) -> None:
         store.rest(join(store), True)
-        with line_of(store) as line, _twin(store) as twin:
+        with line_of(store) as line, twin_of(store) as twin:
             quieted(line)
             queued(twin)
             assert rung(line, SOON)
@@ -74,7 +74,7 @@ class Sleeping:
     def test_a_job_that_comes_while_turns_are_taken_rings(self, store: Store) -> None:
         worker = join(store)
         store.rest(worker, True)
-        with line_of(store) as line, _twin(store) as twin:
+        with line_of(store) as line, twin_of(store) as twin:
             quieted(line)
             queued(twin)
             line.post(worker, [], Ask(worker, ("other",), 1))
@@ -86,7 +86,7 @@ class Sleeping:
     def test_a_ring_is_answered_by_the_claim_that_was_left_for_it(self, store: Store) -> None:
         worker = join(store)
         store.rest(worker, True)
-        with line_of(store) as line, _twin(store) as twin, closing(Bell()) as bell:
+        with line_of(store) as line, twin_of(store) as twin, closing(Bell()) as bell:
             quieted(line)
             job = queued(twin)
             assert line.wait(SOON, bell, Ask(worker, ("default",), 5))
@@ -110,7 +110,7 @@ class Sleeping:
             assert monotonic() - start < SOON
 
     def test_a_bell_ends_the_wait_and_is_no_ring_of_the_store(self, store: Store) -> None:
-        with _asleep(store) as sleeper:
+        with sleeper_on(store) as sleeper:
             sleeper.bell.ring()
             assert not sleeper.rung(SOON)
 
@@ -153,7 +153,7 @@ class _Sleeper:
 
 
 @contextmanager
-def _asleep(store: Store) -> Iterator[_Sleeper]:
+def sleeper_on(store: Store) -> Iterator[_Sleeper]:
     with ThreadPoolExecutor(1, thread_name_prefix="sleeper") as pool:
         sleeper = _Sleeper(store, pool)
         try:
@@ -163,7 +163,7 @@ def _asleep(store: Store) -> Iterator[_Sleeper]:
 
 
 @contextmanager
-def _twin(store: Store) -> Iterator[Store]:
+def twin_of(store: Store) -> Iterator[Store]:
     twin = store.twin()
     try:
         yield twin
