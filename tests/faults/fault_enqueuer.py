@@ -1,4 +1,6 @@
-"""Enqueue single jobs for so many seconds, and say which and how long the longest took; one job for no seconds at all."""
+"""Enqueue single jobs for so many seconds, and say which and how long the longest took; one job for no seconds at all.
+
+It may be told when to begin, and the task's name."""
 
 from __future__ import annotations
 
@@ -12,13 +14,14 @@ from rota import Rota
 if __name__ == "__main__":
     if len(sys.argv) > 2:
         time.sleep(max(0.0, float(sys.argv[2]) - time.time()))
+    task = sys.argv[3] if len(sys.argv) > 3 else "quick"
     ids: list[str] = []
     longest = 0.0
     end = time.monotonic() + float(sys.argv[1])
     with Rota(os.environ["FAULT_URL"]) as app:
         while not ids or time.monotonic() < end:
             before = time.monotonic()
-            ids.append(app.send("quick").id)
+            ids.append(app.send(task).id)
             longest = max(longest, time.monotonic() - before)
             time.sleep(0.005)
     print(json.dumps({"ids": ids, "longest": longest}))

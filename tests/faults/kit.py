@@ -20,12 +20,21 @@ PATIENCE = 40.0
 class Program:
     """A process that runs one of the modules beside this file; what it says goes to a log."""
 
-    def __init__(self, log: Path, url: str, ledger: Path, module: str, *arguments: str, before: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        log: Path,
+        url: str,
+        ledger: Path,
+        module: str,
+        *arguments: str,
+        before: Sequence[str] = (),
+        packages: Sequence[Path] = (),
+    ) -> None:
         self._log = log
         environment = os.environ | {
             "FAULT_URL": url,
             "FAULT_LEDGER": str(ledger),
-            "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent)]),
+            "PYTHONPATH": os.pathsep.join([*map(str, packages), str(HERE), str(HERE.parent)]),
         }
         with log.open("ab") as output:
             self._process = subprocess.Popen(
@@ -78,9 +87,12 @@ class Fleet:
         told = {"lease": 1.5, "poll": 0.5, "concurrency": 4, "shutdown_timeout": 10.0} | options
         return self.program("fault_worker", json.dumps(told), before=before)
 
-    def program(self, module: str, *arguments: str, before: Sequence[str] = ()) -> Program:
+    def program(
+        self, module: str, *arguments: str, before: Sequence[str] = (), packages: Sequence[Path] = (), url: str = ""
+    ) -> Program:
+        """Run a module beside this file, on the fleet's store or another, with these folders of packages before all others."""
         log = self._folder / f"{module}-{len(self._programs)}.log"
-        started = Program(log, self.url, self.ledger, module, *arguments, before=before)
+        started = Program(log, url or self.url, self.ledger, module, *arguments, before=before, packages=packages)
         self._programs.append(started)
         return started
 
