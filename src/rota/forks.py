@@ -21,3 +21,23 @@ def in_child(method: Callable[[], object]) -> None:
             found()
 
     os.register_at_fork(after_in_child=call)
+
+
+def between(before: Callable[[], object], after: Callable[[], object]) -> None:
+    """Have each fork happen between these bound methods, while their object lives; `after` is called in parent and child.
+
+    So no other thread is in the middle of something that the child could not mend.
+    """
+    if not hasattr(os, "register_at_fork"):
+        return
+    known_before, known_after = WeakMethod(before), WeakMethod(after)
+
+    def begin() -> None:
+        if (found := known_before()) is not None:
+            found()
+
+    def end() -> None:
+        if (found := known_after()) is not None:
+            found()
+
+    os.register_at_fork(before=begin, after_in_parent=end, after_in_child=end)

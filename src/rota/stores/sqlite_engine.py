@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from rota import forks
 from rota.clock import machine_now
 from rota.errors import ConfigError, SchemaMismatch, StoreError, StoreUnavailable
 from rota.model import Migration
@@ -28,6 +29,8 @@ T = TypeVar("T")
 
 _OLDEST = (3, 35, 0)
 _LOG_LIMIT = 64 * 1024 * 1024
+_FORK_PATIENCE = 5.0
+"""Seconds that a fork waits for a transaction of another thread."""
 _MISSING = re.compile("no such (table|column)|table .* has no column")
 _LIST = re.compile(r"\bin :(\w+)")
 
@@ -90,7 +93,19 @@ class FileEngine:
         self._journal = journal
         self._patience = patience
         self._inherited: list[sqlite3.Connection | None] = []
+        self._holds: list[threading.Lock] = []
         self._start()
+        forks.between(self._pause, self._go_on)
+
+    def _pause(self) -> None:
+        """Before a fork: of a transaction under way the child would inherit SQLite's locks, which nobody could free there."""
+        if self._pid == os.getpid() and self._written_by != threading.get_ident():
+            self._holds = [lock for lock in (self._writing, self._reading) if lock.acquire(timeout=_FORK_PATIENCE)]
+
+    def _go_on(self) -> None:
+        for lock in self._holds:
+            lock.release()
+        self._holds = []
 
     def _start(self) -> None:
         self._writing = threading.Lock()
