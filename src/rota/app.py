@@ -12,17 +12,18 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
 from rota import operate
+from rota.block import Block
 from rota.clock import Clock, Micros, moment, span
 from rota.codec.wire import brief
 from rota.desk import StoreDesk, beside
-from rota.errors import ConfigError, JobNotFound, NotSupported
+from rota.errors import ConfigError, JobNotFound, NotSupported, StoreUnavailable
 from rota.events import Event
 from rota.forks import in_child
 from rota.handle import Job, not_found
 from rota.hooks import AroundHook, FailureHook, Hooks, StartHook, SuccessHook, When
 from rota.model import Changed, Migration, Move, State, WorkerRow
-from rota.operate import Stats, Where
-from rota.options import Options, check_attempts, check_flag, check_name, check_priority, check_queues
+from rota.operate import Stats, Tell, Where
+from rota.options import Options, OwnConnection, check_attempts, check_flag, check_name, check_priority, check_queues, edit_of
 from rota.rules.retry import DEFAULT, policy_of
 from rota.settings import DAY, MAX_PAYLOAD, ages, settings
 from rota.stores.base import Store
@@ -194,6 +195,28 @@ class Rota:
         return NamedTask(self._desk, name)
 
     def send(self, name: str, /, *args: Any, **kwargs: Any) -> Job[Any]:
+    def within(self, connection: OwnConnection) -> Block:
+        """A block in which every job of this app is enqueued on this connection of your own, as with `using(connection=…)`.
+
+        `with app.within(connection):`, or `async with` for one that is awaited. It holds in this thread and in coroutines that
+        start inside, and until its end. It neither begins nor ends a transaction; nest it in your own.
+
+        >>> import sqlite3
+        >>> app = Rota("sqlite:///shop.db")
+        >>> made = app.migrate()
+        >>> shop = sqlite3.connect("shop.db")
+        >>> with shop, app.within(shop):
+        ...     job = app.send("shop.send_receipt", 42)
+        >>> job.status
+        <State.QUEUED: 'queued'>
+        >>> shop.close()
+        >>> app.close()
+        """
+        from rota.within import check_known
+
+        check_known(connection)
+        return Block(self._desk, connection)
+
         """Enqueue a task by its name: short for `app.named(name).enqueue(…)`."""
         return self.named(name).enqueue(*args, **kwargs)
 
@@ -663,6 +686,22 @@ def _limits(
         return limits_of(task, concurrency, rate, signature(function))
     except (TypeError, NameError):  # what it takes cannot be told, so its first enqueue says that
         return limits_of(task, concurrency, rate)
+    def store_beside(self) -> Store:
+        """The store, for a caller who may have a transaction open in which a SQLite file cannot be made ready: that is told."""
+        if self._store is None and self.url.startswith("sqlite:"):
+            from rota.stores import open_store
+
+            trial = open_store(self.url, **{**self._store_options, "patience": _SHORTLY})
+            try:
+                trial.open()
+            except StoreUnavailable as error:
+                raise StoreUnavailable(
+                    f"{error}; if that is your own, which keeps the tables from being made: call app.migrate() before it begins"
+                ) from error
+            finally:
+                trial.close()
+        return self.store
+
 
 
 def _chosen(now: datetime | None) -> Micros | None:
@@ -673,3 +712,7 @@ def _url(url: str | None) -> str:
     if url is not None and not isinstance(url, str):
         raise ConfigError(f"url={url!r}: pass text, for example 'sqlite:///jobs.db'")
     return url if url is not None else os.environ.get("ROTA_URL") or "sqlite:///rota.db"
+_SHORTLY = 1.0
+"""Seconds that a SQLite file is waited for by somebody who may be the one who locks it."""
+
+

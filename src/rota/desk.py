@@ -11,13 +11,14 @@ import msgspec
 from msgspec.structs import replace
 
 from rota import operate
+from rota.block import Block
 from rota.clock import Micros, machine_now
 from rota.door import Door
 from rota.errors import ArgumentsError, ConfigError, NotSupported, ResultError
 from rota.handle import Job, not_found
 from rota.hooks import Hooks
 from rota.ids import is_id
-from rota.model import AttemptRow, Changed, Ended, JobRow, Move, NewJob
+from rota.model import AttemptRow, Changed, Edit, Ended, Inserted, JobRow, Move, NewJob
 from rota.options import Options
 from rota.settings import Settings
 from rota.stores.base import Store
@@ -38,6 +39,7 @@ class Owner(Protocol):
 
     @property
     def store(self) -> Store: ...
+    def store_beside(self) -> Store: ...
     @property
     def tasks(self) -> Mapping[str, Task[..., Any, Any]]: ...
     @property
@@ -66,20 +68,34 @@ class StoreDesk:
 
     # -- for tasks ------------------------------------------------------------------------------
 
-    def take(self, jobs: Iterable[NewJob]) -> list[Job[Any]]:
+    def take(self, jobs: Iterable[NewJob], connection: object = None) -> list[Job[Any]]:
+        if connection is None and (block := Block.of(self)) is not None:
+            connection = block.connection
         if self._app.eager:
-            return [self._eagerly(new) for new in list(jobs)]  # all or none: no body runs before the last call is known to fit
+            if connection is not None:
+                self._check_blocking(connection, "enqueue")
+            return self._take_eagerly(jobs)
         self._refuse_inside_of_insert()
         self._inserting.here = True
         try:
-            return [Job(self, put.id, existed=put.existed) for put in self._app.store.insert(jobs, self._app.now())]
+            return [Job(self, put.id, existed=put.existed) for put in self._insert(jobs, connection)]
         finally:
             self._inserting.here = False
 
-    async def atake(self, jobs: Sequence[NewJob]) -> list[Job[Any]]:
+    async def atake(self, jobs: list[NewJob], connection: object = None) -> list[Job[Any]]:
+        block = Block.of(self) if connection is None else None
+        if connection is not None or block is not None:
+            return await self._atake_within(jobs, connection, block)
         if self._app.eager:
-            return await beside(lambda: self.take(jobs))
+            return await beside(lambda: self._take_eagerly(jobs))
         return [Job(self, put.id, existed=put.existed) for put in await self.door.insert(jobs)]
+
+    async def atake_many(self, jobs: Iterable[NewJob], connection: object = None) -> list[Job[Any]]:
+        """As `atake`, for however many: they are made in another thread, or here on a connection that is awaited."""
+        block = Block.of(self) if connection is None else None
+        if connection is not None or block is not None:
+            return await self._atake_within(jobs, connection, block)
+        return await self.in_thread(lambda: self.take(jobs))
 
     def defaults(self, name: str) -> Options:
         """What jobs of a task start with: as declared here, else as a worker told the store, else Rota's defaults."""
@@ -138,6 +154,12 @@ class StoreDesk:
         self._refuse_inside_of_insert()
         return operate.change(self._app.store, move, ids, self._app.settings.kept, self._app.now())
 
+    def edit(self, wanted: Edit, ids: Sequence[str]) -> list[Changed]:
+        if self._app.eager:
+            raise NotSupported("eager mode keeps no jobs: there is nothing to change")
+        self._refuse_inside_of_insert()
+        return operate.edit(self._app.store, wanted, ids, self._app.now())
+
     def read_result(self, task: str, text: str) -> Any:
         """A stored result as its task declares it; as plain JSON values where the task's code is not here."""
         known = self._app.tasks.get(task)
@@ -155,6 +177,34 @@ class StoreDesk:
         return explanation(self._app.store, self._app.limiting, rows[0], self._app.now())
 
     # -- inside ---------------------------------------------------------------------------------
+
+    def _insert(self, jobs: Iterable[NewJob], connection: object) -> list[Inserted]:
+        if connection is None:
+            return self._app.store.insert(jobs, self._app.now())
+        from rota.within.inserting import insert
+
+        return insert(connection, jobs, self._app.store_beside, self._app.now)
+
+    async def _atake_within(self, jobs: Iterable[NewJob], connection: object, block: Block | None) -> list[Job[Any]]:
+        from rota.within import of_coroutines
+        from rota.within.inserting import ainsert
+
+        if block is not None:
+            async with block.lock:
+                return await self._atake_within(jobs, block.connection, None)
+        if self._app.eager:
+            of_coroutines(connection, "enqueue")
+            return await beside(lambda: self._take_eagerly(jobs))
+        inserted = await ainsert(connection, jobs, lambda: self.in_thread(self._app.store_beside), self._app.now)
+        return [Job(self, put.id, existed=put.existed) for put in inserted]
+
+    def _check_blocking(self, connection: object, call: str) -> None:
+        from rota.within import blocking
+
+        blocking(connection, call)
+
+    def _take_eagerly(self, jobs: Iterable[NewJob]) -> list[Job[Any]]:
+        return [self._eagerly(new) for new in list(jobs)]  # all or none: no body runs before the last call is known to fit
 
     def _eagerly(self, new: NewJob) -> Job[Any]:
         from rota.eager import run_eagerly

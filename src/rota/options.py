@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +23,22 @@ _UNFIT = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Options(Struct, frozen=True, kw_only=True):
+class Executes(Protocol):
+    """A session or connection of one of the drivers that `rota.within` knows."""
+
+    def execute(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+class HasCursors(Protocol):
+    """The same, as Django's are."""
+
+    def cursor(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+OwnConnection = Executes | HasCursors
+"""A connection of the caller's own, for `using(connection=…)` and `app.within`; what is none that is known is refused."""
+
+
     """What a job is enqueued with, besides its arguments."""
 
     queue: str = "default"

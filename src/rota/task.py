@@ -17,7 +17,7 @@ from rota.handle import Job
 from rota.hooks import AroundHook, FailureHook, Hooks, StartHook, SuccessHook, When
 from rota.ids import new_id
 from rota.model import Ended, NewJob, TaskRow
-from rota.options import Options, changed, check_name
+from rota.options import Options, OwnConnection, changed, check_name
 from rota.rules.retry import RetryPolicy
 
 if TYPE_CHECKING:  # without limits nothing of them is loaded
@@ -34,8 +34,9 @@ class Desk(Protocol):
     max_payload: int
     hooks: Hooks
 
-    def take(self, jobs: Iterable[NewJob]) -> list[Job[Any]]: ...
-    async def atake(self, jobs: Sequence[NewJob]) -> list[Job[Any]]: ...
+    def take(self, jobs: Iterable[NewJob], connection: object = None) -> list[Job[Any]]: ...
+    async def atake(self, jobs: list[NewJob], connection: object = None) -> list[Job[Any]]: ...
+    async def atake_many(self, jobs: Iterable[NewJob], connection: object = None) -> list[Job[Any]]: ...
     def defaults(self, name: str) -> Options: ...
     async def in_thread(self, call: Callable[[], R]) -> R: ...
     def finish_within(self, connection: object, worker: str, end: Ended, before: bool) -> None: ...
@@ -45,9 +46,10 @@ class Desk(Protocol):
 class BoundTask(Generic[P, R]):
     """A task with the options of a call set; `using` makes one."""
 
-    def __init__(self, task: Task[P, R, Any], options: Options) -> None:
+    def __init__(self, task: Task[P, R, Any], options: Options, connection: OwnConnection | None = None) -> None:
         self._task = task
         self._options = options
+        self._connection = connection
 
     def using(
         self,
@@ -59,23 +61,41 @@ class BoundTask(Generic[P, R]):
         key: str | None = None,
         key_until: Literal["finished", "started"] | None = None,
         max_attempts: int | None = None,
+        connection: OwnConnection | None = None,
     ) -> BoundTask[P, R]:
         """The same task with these options for its next jobs; what is left out stays as it was.
 
         `delay` (seconds or a `timedelta`) or `run_at` (an aware `datetime`) say when the job becomes due. Of one `key`, a task
         has at most one unfinished job: enqueueing a second answers the first, `existed` set. With `key_until="started"` the
         key is free again once the job has been claimed. Raises `ConfigError` for an option that cannot be right.
+
+        With `connection`, one of your own to the store's database, the job is part of the transaction that is open there: it
+        exists once that is committed, and never did if it is rolled back. It may be a connection of psycopg, asyncpg, sqlite3
+        or aiosqlite, one of Django's, or a session or connection of SQLAlchemy; those that are awaited go with `aenqueue`.
+
+        >>> import sqlite3
+        >>> from rota import Rota
+        >>> app = Rota("sqlite:///shop.db")
+        >>> made = app.migrate()
+        >>> @app.task
+        ... def send_receipt(order_id: int) -> None: ...
+        >>> with sqlite3.connect("shop.db") as connection:
+        ...     job = send_receipt.using(connection=connection).enqueue(42)
+        >>> job.status
+        <State.QUEUED: 'queued'>
+        >>> connection.close()
+        >>> app.close()
         """
         given = changed(self._options, queue, priority, delay, run_at, key, key_until, max_attempts)
-        return BoundTask(self._task, given)
+        return BoundTask(self._task, given, self._connection if connection is None else _known(connection))
 
     def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Store the job, durably, and answer it. Raises `ArgumentsError` for arguments that do not fit or cannot be stored."""
-        return self._task.desk.take([self._new(args, kwargs)])[0]
+        return self._task.desk.take([self._new(args, kwargs)], self._connection)[0]
 
     async def aenqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """`enqueue` for coroutines: those that wait at the same time share one transaction."""
-        return (await self._task.desk.atake([self._new(args, kwargs)]))[0]
+        return (await self._task.desk.atake([self._new(args, kwargs)], self._connection))[0]
 
     def enqueue_many(self, calls: Iterable[Sequence[Any]]) -> list[Job[R]]:
         """Store one job for each tuple of arguments, all or none, in as few round trips as the store allows.
@@ -83,11 +103,14 @@ class BoundTask(Generic[P, R]):
         `calls` may be a generator of millions: it is read in chunks, inside the transaction, so it may not change jobs itself.
         Raises `ArgumentsError` naming the first call that does not fit.
         """
-        return self._task.desk.take(each_call(calls, lambda args: self._new(args, {})))
+        return self._task.desk.take(self._each(calls), self._connection)
 
     async def aenqueue_many(self, calls: Iterable[Sequence[Any]]) -> list[Job[R]]:
         """`enqueue_many` for coroutines; `calls` is read in another thread, in a copy of this context."""
-        return await self._task.desk.in_thread(lambda: self.enqueue_many(calls))
+        return await self._task.desk.atake_many(self._each(calls), self._connection)
+
+    def _each(self, calls: Iterable[Sequence[Any]]) -> Iterator[NewJob]:
+        return each_call(calls, lambda args: self._new(args, {}))
 
     def _new(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NewJob:
         o = self._options
@@ -164,10 +187,13 @@ class Task(BoundTask[P, R], Generic[P, R, C_co]):
 class NamedTask:
     """A task by its name alone, for a process without its code. Its declared defaults are used where the store knows them."""
 
-    def __init__(self, desk: Desk, name: str, changes: tuple[dict[str, Any], ...] = ()) -> None:
+    def __init__(
+        self, desk: Desk, name: str, changes: tuple[dict[str, Any], ...] = (), connection: OwnConnection | None = None
+    ) -> None:
         self._desk = desk
         self.name = check_name("task", name)
         self._changes = changes
+        self._connection = connection
 
     def __repr__(self) -> str:
         return f"<NamedTask {self.name}>"
@@ -182,6 +208,7 @@ class NamedTask:
         key: str | None = None,
         key_until: Literal["finished", "started"] | None = None,
         max_attempts: int | None = None,
+        connection: OwnConnection | None = None,
     ) -> NamedTask:
         """The same task with these options for its next jobs, as `BoundTask.using`."""
         given = {
@@ -194,23 +221,28 @@ class NamedTask:
             "max_attempts": max_attempts,
         }
         changed(Options(), **given)  # type: ignore[arg-type]  # a mistake shows here, not at the enqueue
-        return NamedTask(self._desk, self.name, (*self._changes, given))
+        own = self._connection if connection is None else _known(connection)
+        return NamedTask(self._desk, self.name, (*self._changes, given), own)
 
     def enqueue(self, /, *args: Any, **kwargs: Any) -> Job[Any]:
         """Store the job; its arguments are checked by the worker that knows the task."""
-        return self._desk.take([self._new(args, kwargs, self._options())])[0]
+        return self._desk.take([self._new(args, kwargs, self._options())], self._connection)[0]
 
     async def aenqueue(self, /, *args: Any, **kwargs: Any) -> Job[Any]:
         new = await self._desk.in_thread(lambda: self._new(args, kwargs, self._options()))
-        return (await self._desk.atake([new]))[0]
+        return (await self._desk.atake([new], self._connection))[0]
 
     def enqueue_many(self, calls: Iterable[Sequence[Any]]) -> list[Job[Any]]:
         """Store one job for each tuple of arguments, all or none, as `BoundTask.enqueue_many`."""
         options = self._options()  # once, before the store's transaction begins
-        return self._desk.take(each_call(calls, lambda args: self._new(args, {}, options)))
+        return self._desk.take(self._each(calls, options), self._connection)
 
     async def aenqueue_many(self, calls: Iterable[Sequence[Any]]) -> list[Job[Any]]:
-        return await self._desk.in_thread(lambda: self.enqueue_many(calls))
+        options = await self._desk.in_thread(self._options)
+        return await self._desk.atake_many(self._each(calls, options), self._connection)
+
+    def _each(self, calls: Iterable[Sequence[Any]], options: Options) -> Iterator[NewJob]:
+        return each_call(calls, lambda args: self._new(args, {}, options))
 
     def _options(self) -> Options:
         options = self._desk.defaults(self.name)
@@ -245,6 +277,13 @@ def each_call(calls: Iterable[Sequence[Any]], new: Callable[[tuple[Any, ...]], N
             yield new(args)
         except ArgumentsError as error:
             raise type(error)(f"call {number}: {error}") from error
+
+
+def _known(connection: OwnConnection) -> OwnConnection:
+    from rota.within import check_known
+
+    check_known(connection)
+    return connection
 
 
 def declarations(tasks: Iterable[Task[..., Any, Any]]) -> list[TaskRow]:

@@ -13,7 +13,7 @@ from rota.stores import queries
 
 FOLDER = Path(str(files(rota.stores)))
 
-ONLY_SQLITE = {"heavy", "idle_rooms", "peek"}
+ONLY_SQLITE = {"files", "heavy", "idle_rooms", "peek"}
 ONLY_POSTGRES = {
     "begin",
     "claim_behind",
@@ -28,6 +28,7 @@ ONLY_POSTGRES = {
     "rest",
     "tables",
     "vitals",
+    "whereabouts",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from rota.clock import Micros
 from rota.model import Inserted, NewJob
@@ -40,16 +41,30 @@ def settle(run: Run, jobs: Sequence[NewJob], added: int, now: Micros | None) -> 
 
 
 def inserting(jobs: Iterable[NewJob], now: Micros | None) -> Steps[list[Inserted]]:
-    """Insert jobs, however many; those of a batch that have keys in one order for all who do."""
-    answers: list[Inserted] = []
-    for chunk in chunked(jobs):
-        if len(chunk) == 1:
-            added = yield "insert_one", rows.job_params(chunk[0], now)
-            answers += [Inserted(chunk[0].id)] if added else (yield from settling(chunk, 0, now))
-        else:
-            ordered = sorted(chunk, key=key_order)
-            answers += in_order(chunk, ordered, (yield from adding(ordered, now)))
+    """Insert jobs, all or none, inside of a transaction that somebody else may commit although this failed."""
+    chunks = chunked(jobs)
+    first = next(chunks, [])
+    second = next(chunks, None)
+    if second is None:
+        return (yield from _inserting_chunk(first, now))
+    yield "mark", {}
+    try:
+        answers: list[Inserted] = []
+        for chunk in chain([first, second], chunks):
+            answers += yield from _inserting_chunk(chunk, now)
+    except Exception:
+        yield "back_to_mark", {}
+        raise
+    yield "unmark", {}
     return answers
+
+
+def _inserting_chunk(jobs: Sequence[NewJob], now: Micros | None) -> Steps[list[Inserted]]:
+    if len(jobs) == 1:
+        added = yield "insert_one", rows.job_params(jobs[0], now)
+        return [Inserted(jobs[0].id)] if added else (yield from settling(jobs, 0, now))
+    ordered = sorted(jobs, key=key_order)
+    return in_order(jobs, ordered, (yield from adding(ordered, now))) if jobs else []
 
 
 def adding(jobs: Sequence[NewJob], now: Micros | None) -> Steps[list[Inserted]]:

@@ -293,6 +293,18 @@ select id from rota_history where id in :ids
 -- The unfinished job of a task that has this key.
 select id from rota_jobs where key = :key and task = :task
 
+-- name: mark
+-- Note how far a transaction is.
+savepoint rota_mark
+
+-- name: unmark
+-- Forget that.
+release savepoint rota_mark
+
+-- name: back_to_mark
+-- Undo what the transaction did since.
+rollback to savepoint rota_mark
+
 -- name: overrides
 -- The sizes that were set at run time.
 select name, size from rota_limits

@@ -16,7 +16,7 @@ from rota.stores.database import Steps
 from rota.stores.foreign import Dialect, Elsewhere
 from rota.within.foreign import AsyncForeign, Foreign
 
-__all__ = ["AsyncForeign", "Elsewhere", "Foreign", "awork", "blocking", "of_coroutines", "work"]
+__all__ = ["AsyncForeign", "Elsewhere", "Foreign", "awork", "blocking", "check_known", "of_coroutines", "work"]
 
 T = TypeVar("T")
 
@@ -42,6 +42,11 @@ _KNOWN = (
     "psycopg's connections, asyncpg's, SQLAlchemy's sessions and connections, Django's connections, and those of sqlite3 and "
     "aiosqlite"
 )
+
+
+def check_known(connection: object) -> None:
+    """Raises `ConfigError` for what is no connection of a driver that is known."""
+    _adapted(connection)
 
 
 def blocking(connection: object, call: str) -> Foreign:

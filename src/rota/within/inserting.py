@@ -1,0 +1,46 @@
+"""Jobs that come in on a connection of the caller's own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from rota.clock import Micros
+from rota.errors import NotSupported
+from rota.model import Inserted, NewJob
+from rota.stores.adding import inserting
+from rota.stores.base import Store
+from rota.within import Elsewhere, awork, blocking, of_coroutines, work
+
+
+def insert(
+    connection: object, jobs: Iterable[NewJob], store: Callable[[], Store], now: Callable[[], Micros | None]
+) -> list[Inserted]:
+    """Add these jobs in the caller's transaction, all or none; the store is asked for once the connection is known to fit.
+
+    Where Django's connection leads to another database than the store's, the store takes them once that is committed: then
+    the answer does not tell whether another job has the key.
+    """
+    foreign = blocking(connection, _call(jobs))
+    place = store()
+    try:
+        return work(place, foreign, inserting(jobs, now()))
+    except (Elsewhere, NotSupported):
+        after_commit: Callable[[Callable[[], Any]], None] | None = getattr(foreign, "after_commit", None)
+        if after_commit is None:
+            raise
+    taken = list(jobs)
+    after_commit(lambda: place.insert(taken, now()))
+    return [Inserted(job.id) for job in taken]
+
+
+async def ainsert(
+    connection: object, jobs: Iterable[NewJob], store: Callable[[], Awaitable[Store]], now: Callable[[], Micros | None]
+) -> list[Inserted]:
+    foreign = of_coroutines(connection, _call(jobs))
+    return await awork(await store(), foreign, inserting(jobs, now()))
+
+
+def _call(jobs: Iterable[NewJob]) -> str:
+    """What was called, for messages: of many jobs each is made when it is asked for."""
+    return "enqueue" if isinstance(jobs, list) else "enqueue_many"
