@@ -16,7 +16,7 @@ from rota.clock import Micros
 from rota.errors import ConfigError, SchemaMismatch, StoreError, StoreUnavailable
 from rota.model import Inserted, Migration, NewJob, Vitals
 from rota.stores import rows, versions
-from rota.stores.adding import add, chunked, settle
+from rota.stores.adding import add, chunked, in_order, key_order, settle
 from rota.stores.database import Call, Link, Params, Row, Run, Send
 from rota.stores.postgres_copy import Ahead, copy
 from rota.stores.postgres_driver import Exchange, Session, bound
@@ -232,12 +232,12 @@ class PostgresDatabase:
         return [Inserted(job.id)] if added else self.work(lambda run: settle(run, [job], 0, now))
 
     def _insert_few(self, jobs: list[NewJob], now: Micros | None) -> list[Inserted]:
-        ordered = sorted(jobs, key=_key_order)
+        ordered = sorted(jobs, key=key_order)
         if any(job.key is not None for job in jobs):
             answers = self.work(lambda run: add(run, ordered, now))
         else:
             answers = add(lambda query, params: self.send([(query, params)])[0], ordered, now)
-        return _in_order(jobs, ordered, answers)
+        return in_order(jobs, ordered, answers)
 
     def _insert_many(self, session: Session, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]:
         with session.transaction():
@@ -249,8 +249,8 @@ class PostgresDatabase:
                     answers += [Inserted(job.id) for job in copy(session, ahead, present)]
                 else:
                     chunk = ahead.chunk()
-                    ordered = sorted(chunk, key=_key_order)
-                    answers += _in_order(chunk, ordered, add(session.run, ordered, present))
+                    ordered = sorted(chunk, key=key_order)
+                    answers += in_order(chunk, ordered, add(session.run, ordered, present))
             session.run("ring", {})
             return answers
 
@@ -302,17 +302,6 @@ class PostgresDatabase:
 
     def _names(self) -> Params:
         return {"schema": self._queries.schema, "migrations": self._queries.table("rota_migrations")}
-
-
-def _key_order(job: NewJob) -> tuple[str, str]:
-    """Batches that share keys insert them in one order, so that they wait for each other one way round at most."""
-    return job.key or "", job.task
-
-
-def _in_order(jobs: Sequence[NewJob], ordered: Sequence[NewJob], answers: Sequence[Inserted]) -> list[Inserted]:
-    """The answers to the jobs that were sent in another order."""
-    found = dict(zip((job.id for job in ordered), answers, strict=True))
-    return [found[job.id] for job in jobs]
 
 
 def _public(url: str) -> str:
