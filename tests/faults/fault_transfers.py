@@ -1,4 +1,4 @@
-"""Transfers between accounts that finish their jobs with their effects, and a worker of them: `python -m fault_transfers '{…}'`.
+"""Transfers between accounts that finish their jobs with their effects, and a worker of them: `fault_transfers '{…}'`.
 
 Some kill their own process in their first attempt, at a point that is named.
 """

@@ -1,0 +1,89 @@
+"""What became of attempts whose bodies finish them within transactions of their own, and were perhaps undone."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.model import Ended, Move, Settled, State, Succeeded
+from rota.stores.base import Store
+from rota.testing.contract.scene import (
+    LEASE,
+    NOW,
+    OUTCOMES,
+    change,
+    claim,
+    finish,
+    job_in,
+    join,
+    row,
+    running,
+    state,
+)
+
+NONE: frozenset[str] = frozenset()
+
+
+class FinishingAfter:
+    @pytest.mark.parametrize("outcome", OUTCOMES)
+    def test_where_nothing_was_committed_the_outcome_is_written(self, store: Store, outcome: str) -> None:
+        worker = join(store)
+        plain, undone = running(store, worker), running(store, worker)
+        assert finish(store, worker, plain, OUTCOMES[outcome])
+        settled = store.finish_after(worker, [Ended(undone.id, undone.claim, OUTCOMES[outcome])], now=NOW)
+        assert settled == Settled(done=NONE, counted=frozenset({undone.id}), open=NONE)
+        assert state(store, undone.id) == state(store, plain.id)
+        assert len(store.attempts(undone.id)) == len(store.attempts(plain.id))
+
+    @pytest.mark.parametrize("outcome", OUTCOMES)
+    def test_a_job_that_was_finished_stays_as_it_is(self, store: Store, outcome: str) -> None:
+        worker = join(store)
+        done = running(store, worker)
+        assert finish(store, worker, done, Succeeded('"paid"'))
+        before = row(store, done.id)
+        settled = store.finish_after(worker, [Ended(done.id, done.claim, OUTCOMES[outcome])], now=NOW + 1)
+        assert settled == Settled(done=frozenset({done.id}), counted=NONE, open=NONE)
+        assert (row(store, done.id), store.attempts(done.id)) == (before, [])
+
+    def test_a_finished_job_that_is_not_kept_was_done(self, store: Store) -> None:
+        worker = join(store)
+        gone = running(store, worker)
+        assert finish(store, worker, gone, Succeeded(), keep=False)
+        settled = store.finish_after(worker, [Ended(gone.id, gone.claim, OUTCOMES["again"], keep=False)], now=NOW)
+        assert settled == Settled(done=frozenset({gone.id}), counted=NONE, open=NONE)
+        assert state(store, gone.id) is None
+
+    @pytest.mark.parametrize("outcome", OUTCOMES)
+    def test_an_attempt_that_was_taken_over_changes_nothing(self, store: Store, outcome: str) -> None:
+        stale = join(store)
+        claimed = running(store, stale)
+        store.lost(10, now=NOW + LEASE)
+        fresh = join(store, now=NOW + LEASE)
+        (taken,) = claim(store, fresh, now=NOW + LEASE)
+        before = row(store, claimed.id)
+        for worker, number in ((stale, claimed.claim), (stale, taken.claim), (fresh, claimed.claim)):
+            settled = store.finish_after(worker, [Ended(claimed.id, number, OUTCOMES[outcome])], now=NOW + LEASE)
+            assert settled == Settled(done=NONE, counted=NONE, open=NONE)
+        assert row(store, claimed.id) == before
+        assert finish(store, fresh, taken, Succeeded(), now=NOW + LEASE)
+        assert store.finish_after(stale, [Ended(claimed.id, claimed.claim, OUTCOMES[outcome])], now=NOW + LEASE).done == NONE
+
+    @pytest.mark.parametrize("there", ["scheduled", "queued", "failed", "cancelled"])
+    def test_a_job_in_another_state_is_in_no_part_of_the_answer(self, store: Store, there: str) -> None:
+        worker = join(store)
+        job = job_in(store, State(there), worker)
+        before = row(store, job.id)
+        settled = store.finish_after(worker, [Ended(job.id, job.claim, Succeeded())], now=NOW)
+        assert settled == Settled(done=NONE, counted=NONE, open=NONE)
+        assert row(store, job.id) == before
+
+    def test_a_cancel_meanwhile_counts_where_the_outcome_would_have_the_job_wait_again(self, store: Store) -> None:
+        worker = join(store)
+        again, succeeded = running(store, worker), running(store, worker)
+        for job in (again, succeeded):
+            change(store, Move.CANCEL, job.id)
+        ends = [Ended(again.id, 1, OUTCOMES["again"]), Ended(succeeded.id, 1, Succeeded())]
+        assert store.finish_after(worker, ends, now=NOW).counted == {again.id, succeeded.id}
+        assert (state(store, again.id), state(store, succeeded.id)) == (State.CANCELLED, State.SUCCEEDED)
+
+    def test_nothing_to_look_at_is_fine(self, store: Store) -> None:
+        assert store.finish_after(join(store), [], now=NOW) == Settled(NONE, NONE, NONE)
