@@ -24,6 +24,7 @@ from rota.testing.contract.changes import Changing
 from rota.testing.contract.claims import Claiming
 from rota.testing.contract.edits import Editing, EditingHeld
 from rota.testing.contract.extremes import Extremes
+from rota.testing.contract.finishing import FinishingAfter
 from rota.testing.contract.inserts import Inserting
 from rota.testing.contract.keys import Keys
 from rota.testing.contract.leases import Leases
@@ -49,6 +50,7 @@ class StoreContract(
     Keys,
     Claiming,
     Outcomes,
+    FinishingAfter,
     Workers,
     Leases,
     Looking,
