@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import copy_context
-from typing import Any
+from typing import Any, assert_never
 
 from rota.attempt import Run
 from rota.context import CurrentJob, enter
 from rota.errors import StoreError
 from rota.hooks import FailedAttempt, Hook, Hooks, When
-from rota.model import Again, Claimed, Failed, JobRow, Lost, Outcome, State, Succeeded
+from rota.model import Again, Cancelled, Claimed, Failed, JobRow, Lost, Outcome, Released, Snoozed, State, Succeeded
 from rota.wrapping import HookLoop, tell_of
+
+
+def concerns(hooks: Hooks, run: Run, outcome: Outcome) -> bool:
+    """Whether a hook wants to hear of this end. None does of a job that was snoozed, handed back or cancelled."""
+    match outcome:
+        case Succeeded():
+            return bool(hooks.of(When.SUCCESS, run.job.task))
+        case Failed() | Again():
+            return bool(hooks.of(When.FAILURE, run.job.task))
+        case Snoozed() | Released() | Cancelled():
+            return False
+        case _:
+            assert_never(outcome)
 
 
 class Aftermath:
@@ -28,13 +41,11 @@ class Aftermath:
         self._loop.__exit__()
 
     def ended(self, run: Run, outcome: Outcome) -> None:
-        """Call the hooks for an attempt that ended. Of jobs that were snoozed, handed back or cancelled none wants to hear."""
-        if not self._hooks.after:
-            return
+        """Call the hooks for an attempt that ended."""
         job = CurrentJob(run.job, run)
         match outcome:
             case Succeeded():
-                if hooks := self._hooks.of(When.SUCCESS, job.task):
+                if hooks := self._hooks.of(When.SUCCESS, job.task):  # a result is read for those alone who want it
                     self._call(hooks, job, _result(run, outcome))
             case Failed(failure) | Again(failure):
                 wait = outcome.wait if isinstance(outcome, Again) else None
@@ -42,8 +53,10 @@ class Aftermath:
                     failure.type, failure.message, failure.trace, wait is None, wait=wait, error=run.error_behind(failure)
                 )
                 self._call(self._hooks.of(When.FAILURE, job.task), job, failed)
-            case _:
+            case Snoozed() | Released() | Cancelled():
                 pass
+            case _:
+                assert_never(outcome)
 
     def lost(self, jobs: Sequence[Lost], get: Callable[[Sequence[str]], list[JobRow]]) -> None:
         """Call the hooks for attempts whose worker was lost, except where their job ended cancelled, as it was asked to.

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from rota.aftermath import Aftermath
+from rota.aftermath import Aftermath, concerns
 from rota.app import Rota
 from rota.attempt import Run
-from rota.model import Again, Ended, Failed, Lost, Succeeded
+from rota.model import Ended, Lost
 from rota.stores.base import Store
 
 log = logging.getLogger("rota")
@@ -62,7 +62,7 @@ class HookThread:
 
     def ended(self, run: Run, end: Ended) -> None:
         """Have the hooks hear of an attempt whose end was recorded."""
-        if isinstance(end.outcome, Succeeded | Failed | Again):
+        if concerns(self._app.hooks, run, end.outcome):
             self._put((run, end))
 
     def lost(self, jobs: list[Lost]) -> None:
