@@ -8,7 +8,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from fault_app import app, quick
 
 from rota.errors import StoreUnavailable
-from rota.worker import Worker
 
 
 class Page(BaseHTTPRequestHandler):
@@ -28,7 +27,6 @@ class Page(BaseHTTPRequestHandler):
 if __name__ == "__main__":
     logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(message)s")
     server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    worker = Worker(app, poll=0.5, shutdown_timeout=5)
-    worker.start()
     print(f"port={server.server_port}", flush=True)
-    server.serve_forever()
+    with app.beside(poll=0.5):
+        server.serve_forever()
