@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import assert_type
+from typing import Any, assert_type
 
-from rota import Job, Limit, Retry, Rota, State, Task
+from rota import CurrentJob, FailedAttempt, Job, Limit, Retry, Rota, State, Task
 
 app = Rota("memory://")
 
@@ -39,6 +40,36 @@ async def limited_by_key(tenant_id: int, report: str = "") -> str:
 
 @app.task(concurrency=Limit(2), rate=("10/s", "1000/d"))
 def limited_in_several_ways() -> None: ...
+
+
+@app.on_start
+def note(job: CurrentJob) -> None:
+    assert_type(job.arguments, dict[str, Any])
+
+
+@app.on_start
+async def anote(job: CurrentJob) -> None: ...
+
+
+@app.around
+def wrapped(job: CurrentJob) -> Iterator[None]:
+    yield
+
+
+@build.around
+async def awrapped(job: CurrentJob) -> AsyncIterator[None]:
+    yield
+
+
+@build.on_success
+def succeeded(job: CurrentJob, result: bytes) -> None: ...
+
+
+@plain.on_failure
+@app.on_failure
+async def failed(job: CurrentJob, failure: FailedAttempt) -> None:
+    assert_type(failure.final, bool)
+    assert_type(failure.error, BaseException | None)
 
 
 def sync_use() -> None:

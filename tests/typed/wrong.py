@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota import Limit, Retry, Rota
+from rota import CurrentJob, Job, Limit, Retry, Rota
 
 app = Rota("memory://")
 
@@ -32,6 +32,26 @@ def both() -> None: ...
 @app.task(concurrency=2)
 def limited(tenant_id: int) -> None:
     raise Retry(after=30, limit=7)  # wrong
+
+
+@app.on_start  # wrong
+def no_job() -> None: ...
+
+
+@app.on_failure  # wrong
+def no_failure(job: CurrentJob) -> None: ...
+
+
+@app.on_failure  # wrong
+def another_failure(job: CurrentJob, failure: str) -> None: ...
+
+
+@app.around  # wrong
+def no_generator(job: CurrentJob) -> None: ...
+
+
+@plain.on_success  # wrong
+def of_a_job_from_outside(job: Job[str], result: str) -> None: ...
 
 
 def sync_use() -> None:
