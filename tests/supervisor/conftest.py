@@ -56,7 +56,9 @@ def die() -> None:
 class Supervised:
     """A `rota worker` with processes under it, or without; what all of them say goes to one log."""
 
-    def __init__(self, folder: Path, url: str, *options: str, app: str, before: tuple[str, ...] = (), **more: str) -> None:
+    def __init__(
+        self, folder: Path, url: str, *options: str, app: str, before: tuple[str, ...], module: str, **more: str
+    ) -> None:
         self._log = folder / f"worker-{len(list(folder.glob('worker-*.log')))}.log"
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("ROTA_", "NOTIFY_", "WATCHDOG_"))}
         environment |= {
@@ -65,7 +67,7 @@ class Supervised:
             "PYTHONPATH": str(TESTS),
             "PWD": str(folder),
         } | more
-        command = [*before, sys.executable, "-m", "rota", "worker", "--app", app, "--lease", "5s", "--poll", "1s", *options]
+        command = [*before, sys.executable, "-m", module, "worker", "--app", app, "--lease", "5s", "--poll", "1s", *options]
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output)
 
@@ -113,8 +115,10 @@ class Yard:
         self._started: list[Supervised] = []
         (folder / "shop.py").write_text(SHOP)
 
-    def start(self, *options: str, app: str = "shop:app", before: tuple[str, ...] = (), **more: str) -> Supervised:
-        started = Supervised(self.folder, self.url, *options, app=app, before=before, **more)
+    def start(
+        self, *options: str, app: str = "shop:app", before: tuple[str, ...] = (), module: str = "rota", **more: str
+    ) -> Supervised:
+        started = Supervised(self.folder, self.url, *options, app=app, before=before, module=module, **more)
         self._started.append(started)
         return started
 
