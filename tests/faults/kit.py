@@ -96,9 +96,9 @@ class Fleet:
         self._programs.append(started)
         return started
 
-    def command(self, *arguments: str) -> None:
+    def command(self, *arguments: str, app: str = "fault_app:app") -> None:
         """Run a command of `rota` on the programs' app, to its end; it must not fail."""
-        told = self.program("rota", *arguments, "--app", "fault_app:app")
+        told = self.program("rota", *arguments, "--app", app)
         assert told.wait() == 0, told.log
 
     def close(self) -> None:
