@@ -310,6 +310,25 @@ order by finished_at
 limit :limit
 for update skip locked
 
+-- name: flow
+-- How many jobs ended and how many came in lately, by queue, worker and final state. Ids begin with the millisecond of their making.
+select queue, worker, state, count(*)
+from rota_history
+where state = any(array['succeeded', 'failed', 'cancelled']) and finished_at > :now - :span
+group by 1, 2, 3
+union all
+select queue, null, null, count(*)
+from (
+    select queue
+    from rota_jobs
+    where id > (lpad(to_hex((:now - :span) / 1000 - 5000), 12, '0') || '-7000-8000-000000000000')::uuid and created_at > :now - :span
+    union all
+    select queue
+    from rota_history
+    where id > (lpad(to_hex((:now - :span) / 1000 - 5000), 12, '0') || '-7000-8000-000000000000')::uuid and created_at > :now - :span
+) as new
+group by 1
+
 -- name: tables
 -- Whether there are tables, and whether there is a schema for them.
 select to_regclass(:migrations) is not null, exists (select 1 from pg_namespace where nspname = :schema)

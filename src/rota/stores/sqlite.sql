@@ -213,6 +213,37 @@ select id from rota_history where state || '' = :state and finished_at < :now - 
 -- How many jobs in a final state ended before a moment.
 select count(*) from rota_history where state || '' = :state and finished_at < :now - :age
 
+-- name: latest
+-- The jobs in a final state that ended last.
+select id, task, queue, state, priority, due, created_at,
+       claim, excused, max_attempts, args, key, worker, claimed_at, finished_at,
+       took, result, reason, progress, false, null, null
+from rota_history
+where state || '' = :state
+order by finished_at desc
+limit :limit
+
+-- name: flow
+-- How many jobs ended and how many came in lately, by queue, worker and final state. Ids begin with the millisecond of their making.
+select queue, worker, state, count(*)
+from rota_history
+where state || '' in ('succeeded', 'failed', 'cancelled') and finished_at > :now - :span
+group by 1, 2, 3
+union all
+select queue, null, null, count(*)
+from (
+    select queue
+    from rota_jobs
+    where id > printf('%08x-%04x-7000-8000-000000000000', ((:now - :span) / 1000 - 5000) >> 16, ((:now - :span) / 1000 - 5000) & 65535)
+      and created_at > :now - :span
+    union all
+    select queue
+    from rota_history
+    where id > printf('%08x-%04x-7000-8000-000000000000', ((:now - :span) / 1000 - 5000) >> 16, ((:now - :span) / 1000 - 5000) & 65535)
+      and created_at > :now - :span
+)
+group by 1
+
 -- name: queues
 -- The queues that have queued jobs, found by hopping from name to name along the index.
 with recursive hop (name) as (
