@@ -65,6 +65,7 @@ CONTENTS: dict[str, tuple[str, list[str]]] = {
             "NotSupported",
             "JobNotFound",
             "MoveRefused",
+            "LeaseLost",
             "WaitTimeout",
             "ResultError",
             "JobFailed",

@@ -109,6 +109,7 @@ class CurrentJob:
         In eager mode there is no store, and nothing is recorded.
 
         >>> import sqlite3
+        >>> from rota import Rota, current_job
         >>> app = Rota("sqlite:///shop.db")
         >>> @app.task
         ... def pay(account: str, amount: int) -> None:
