@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # without limits nothing of them is loaded
 P = ParamSpec("P")
 R = TypeVar("R")
 C_co = TypeVar("C_co", covariant=True)
+_ASKED = ("queue", "priority", "delay", "run_at", "key", "key_until", "max_attempts")
+"""The options of a call, in the order of `rota.options.changed`."""
 
 
 class Desk(Protocol):
@@ -46,10 +48,18 @@ class Desk(Protocol):
 class BoundTask(Generic[P, R]):
     """A task with the options of a call set; `using` makes one."""
 
-    def __init__(self, task: Task[P, R, Any], options: Options, connection: OwnConnection | None = None) -> None:
+    def __init__(
+        self,
+        task: Task[P, R, Any],
+        options: Options,
+        connection: OwnConnection | None = None,
+        given: frozenset[str] = frozenset(),
+    ) -> None:
         self._task = task
         self._options = options
         self._connection = connection
+        self._given = given
+        """The names of the options that were set, rather than left to the task's declaration."""
 
     def using(
         self,
@@ -86,8 +96,10 @@ class BoundTask(Generic[P, R]):
         >>> connection.close()
         >>> app.close()
         """
-        given = changed(self._options, queue, priority, delay, run_at, key, key_until, max_attempts)
-        return BoundTask(self._task, given, self._connection if connection is None else _known(connection))
+        asked = (queue, priority, delay, run_at, key, key_until, max_attempts)
+        options = changed(self._options, *asked)
+        given = self._given.union(name for name, value in zip(_ASKED, asked, strict=True) if value is not None)
+        return BoundTask(self._task, options, self._connection if connection is None else _known(connection), given)
 
     def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Store the job, durably, and answer it. Raises `ArgumentsError` for arguments that do not fit or cannot be stored."""
