@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # loaded where they are used: a worker is to stay small
     from rota.inline import Work
     from rota.lifespan import Lifespan
     from rota.limiting import Limiting
+    from rota.queues import Queue
     from rota.rules.explain import Explanation
     from rota.rules.health import Problem
     from rota.rules.limits import ConcurrencyOption, Declared, RateOption
@@ -463,12 +464,30 @@ class Rota:
     async def astats(self) -> Stats:
         return await self._desk.in_thread(self.stats)
 
-    def check(self, max_wait: float | timedelta | None = None) -> list[Problem]:
-        """What is wrong: leases that ran out, jobs that no live worker knows or serves, and due jobs that wait too long."""
-        return operate.check(self.store, None if max_wait is None else span(max_wait, "max_wait"), self.now())
+    def check(self, max_wait: float | timedelta | None = None, max_pause: float | timedelta | None = None) -> list[Problem]:
+        """What is wrong: leases that ran out, jobs that no live worker knows or serves, and due jobs that wait too long.
 
-    async def acheck(self, max_wait: float | timedelta | None = None) -> list[Problem]:
-        return await self._desk.in_thread(lambda: self.check(max_wait))
+        That jobs of a paused queue wait is no problem; that it has been paused for longer than `max_pause` is one.
+        """
+        longest = None if max_wait is None else span(max_wait, "max_wait")
+        return operate.check(self.store, longest, self.now(), None if max_pause is None else span(max_pause, "max_pause"))
+
+    async def acheck(
+        self, max_wait: float | timedelta | None = None, max_pause: float | timedelta | None = None
+    ) -> list[Problem]:
+        return await self._desk.in_thread(lambda: self.check(max_wait, max_pause))
+
+    def queues(self) -> list[Queue]:
+        """Each queue by name: how many unfinished jobs it has in each state, since when the first waits, and its pause.
+
+        Reads every unfinished job, and no finished one.
+        """
+        from rota.queues import queues
+
+        return queues(self.store, self._queues(), self.now())
+
+    async def aqueues(self) -> list[Queue]:
+        return await self._desk.in_thread(self.queues)
 
     def workers(self) -> list[WorkerRow]:
         """The workers that the store knows, oldest first."""
@@ -520,6 +539,29 @@ class Rota:
     async def adelete(self, id: str) -> None:
         await self._desk.in_thread(lambda: self.delete(id))
 
+    def edit(
+        self,
+        id: str,
+        *,
+        priority: int | None = None,
+        queue: str | None = None,
+        delay: float | timedelta | None = None,
+        run_at: datetime | None = None,
+    ) -> Job[Any]:
+        """Change the priority, the queue or the due time of one job that waits; see `Job.edit`."""
+        return Job[Any](self._desk, id).edit(priority=priority, queue=queue, delay=delay, run_at=run_at)
+
+    async def aedit(
+        self,
+        id: str,
+        *,
+        priority: int | None = None,
+        queue: str | None = None,
+        delay: float | timedelta | None = None,
+        run_at: datetime | None = None,
+    ) -> Job[Any]:
+        return await self._desk.in_thread(lambda: self.edit(id, priority=priority, queue=queue, delay=delay, run_at=run_at))
+
     def change(self, move: Move, ids: Sequence[str]) -> list[Changed]:
         """Cancel, retry or delete these jobs in one transaction and say what became of each, in the order asked."""
         return self._desk.change(move, ids)
@@ -527,15 +569,73 @@ class Rota:
     async def achange(self, move: Move, ids: Sequence[str]) -> list[Changed]:
         return await self._desk.in_thread(lambda: self.change(move, ids))
 
-    def change_all(self, move: Move, where: Where, tell: Callable[[int], object] = operate.untold) -> list[Changed]:
+    def change_all(self, move: Move, where: Where, tell: Tell = operate.untold, before: str | None = None) -> list[Changed]:
         """Cancel, retry or delete every job that `where` (of `rota.operate.where`) names, in steps of 500.
 
-        `tell` hears how many jobs were seen after each step. The answer holds those that changed.
+        Each step is a transaction, the newest jobs first; jobs enqueued since it began stay as they are. `tell` hears a
+        `rota.operate.Step` after each. With its `last` as `before`, a change that was interrupted goes on where it was. The
+        answer holds those that changed.
         """
-        return operate.change_all(self.store, move, where, self.settings.kept, self.now(), tell, self._queues())
+        return operate.change_all(self.store, move, where, self.settings.kept, self.now(), tell, self._queues(), before)
 
-    async def achange_all(self, move: Move, where: Where, tell: Callable[[int], object] = operate.untold) -> list[Changed]:
-        return await self._desk.in_thread(lambda: self.change_all(move, where, tell))
+    async def achange_all(
+        self, move: Move, where: Where, tell: Tell = operate.untold, before: str | None = None
+    ) -> list[Changed]:
+        return await self._desk.in_thread(lambda: self.change_all(move, where, tell, before))
+
+    def edit_all(
+        self,
+        where: Where,
+        tell: Tell = operate.untold,
+        before: str | None = None,
+        *,
+        priority: int | None = None,
+        queue: str | None = None,
+        delay: float | timedelta | None = None,
+        run_at: datetime | None = None,
+    ) -> list[Changed]:
+        """Edit every waiting job that `where` names, as `Job.edit` does, in steps as `change_all` takes them."""
+        wanted = edit_of(queue, priority, delay, run_at)
+        return operate.edit_all(self.store, wanted, where, self.now(), tell, self._queues(), before)
+
+    async def aedit_all(
+        self,
+        where: Where,
+        tell: Tell = operate.untold,
+        before: str | None = None,
+        *,
+        priority: int | None = None,
+        queue: str | None = None,
+        delay: float | timedelta | None = None,
+        run_at: datetime | None = None,
+    ) -> list[Changed]:
+        return await self._desk.in_thread(
+            lambda: self.edit_all(where, tell, before, priority=priority, queue=queue, delay=delay, run_at=run_at)
+        )
+
+    def pause(self, queue: str, until: datetime | timedelta | float | None = None, by: str = "") -> None:
+        """Have workers leave the jobs of a queue alone: until a moment, for a span, or until `resume`.
+
+        Running jobs go on, jobs may be enqueued, and what is due waits. Every worker heeds it within about a second; until it
+        has heard, it may take jobs. `run_one`, `drain` and workers beside a program heed it too. A pause ends by the store's
+        clock. A queue may be paused before it has jobs. `by` says who did it, for those who look. A second pause takes the
+        place of the first. Raises `ConfigError` for a moment that is past.
+        """
+        from rota.queues import pause
+
+        pause(self.store, queue, until, by, self.now())
+
+    async def apause(self, queue: str, until: datetime | timedelta | float | None = None, by: str = "") -> None:
+        await self._desk.in_thread(lambda: self.pause(queue, until, by))
+
+    def resume(self, queue: str) -> bool:
+        """End the pause of a queue, and answer whether it was paused. Sleeping workers are woken at once."""
+        from rota.queues import resume
+
+        return resume(self.store, queue, self.now())
+
+    async def aresume(self, queue: str) -> bool:
+        return await self._desk.in_thread(lambda: self.resume(queue))
 
     def set_limit(self, name: str, size: int | str | None) -> None:
         """Have a size outweigh what the code says of this limit, on all workers at once and until it is cleared with `None`.

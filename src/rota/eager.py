@@ -12,7 +12,7 @@ from rota.errors import NotSupported
 from rota.events import Event, ended, tell
 from rota.handle import Job
 from rota.inline import perform_inline
-from rota.model import Again, AttemptRow, Changed, Claimed, Ended, Failed, JobRow, Move, NewJob, Outcome, State, Succeeded
+from rota.model import Again, AttemptRow, Changed, Claimed, Edit, Ended, Failed, JobRow, Move, NewJob, Outcome, State, Succeeded
 from rota.rules.explain import Explanation, explain
 from rota.task import Task
 
@@ -42,6 +42,9 @@ class Kept:
 
     def change(self, move: Move, ids: Sequence[str]) -> list[Changed]:
         raise NotSupported(f"eager mode keeps no jobs, so none can be changed ({move}): enqueue it again instead")
+
+    def edit(self, wanted: Edit, ids: Sequence[str]) -> list[Changed]:
+        raise NotSupported("eager mode keeps no jobs, so none can be edited: enqueue it again instead")
 
     def read_result(self, task: str, text: str) -> Any:
         return self._app.read_result(task, text)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rota.clock import Micros
 from rota.errors import ArgumentsError
 from rota.model import Filter, JobRow, State
+from rota.queues import in_force
 from rota.rules.explain import Explanation, explain
 from rota.stores.base import Store
 
@@ -28,7 +29,9 @@ def explanation(store: Store, limiting: Limiting | None, job: JobRow, now: Micro
     room = _room(store, limiting, job, now) if job.state in (State.HELD, State.QUEUED) else None
     holders = [] if room is None or not room.running else _holders(store, limiting, job, room)
     ahead = _ahead(store, job) if job.state is State.QUEUED else None
-    return explain(job, moment, store.workers(), room, holders, ahead)
+    pauses = [] if job.state is State.RUNNING else in_force(store.pauses(), moment)
+    pause = next((pause for pause in pauses if pause.queue == job.queue), None)
+    return explain(job, moment, store.workers(), room, holders, ahead, pause)
 
 
 def _room(store: Store, limiting: Limiting | None, job: JobRow, now: Micros | None) -> Room | None:

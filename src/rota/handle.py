@@ -13,7 +13,8 @@ from rota.clock import SECOND, Micros, at, span
 from rota.codec.wire import brief
 from rota.errors import JobFailed, JobNotFound, MoveRefused, ResultNotKept, WaitTimeout
 from rota.ids import is_id
-from rota.model import AttemptRow, Changed, JobRow, Move, Progress, State
+from rota.model import MOVES, AttemptRow, Changed, Edit, JobRow, Move, Progress, State
+from rota.options import edit_of
 
 if TYPE_CHECKING:  # few look, and most of them do so from a process of their own
     from rota.rules.explain import Explanation
@@ -28,6 +29,7 @@ class Host(Protocol):
     def rows(self, ids: Sequence[str]) -> list[JobRow]: ...
     def attempts_of(self, id: str) -> list[AttemptRow]: ...
     def change(self, move: Move, ids: Sequence[str]) -> list[Changed]: ...
+    def edit(self, wanted: Edit, ids: Sequence[str]) -> list[Changed]: ...
     def read_result(self, task: str, text: str) -> Any: ...
     def explain(self, id: str) -> Explanation: ...
     async def in_thread(self, call: Callable[[], T]) -> T: ...
@@ -227,8 +229,47 @@ class Job(Generic[R_co]):
     async def adelete(self) -> None:
         await self._host.in_thread(self.delete)
 
+    def edit(
+        self,
+        *,
+        priority: int | None = None,
+        queue: str | None = None,
+        delay: float | timedelta | None = None,
+        run_at: datetime | None = None,
+    ) -> Self:
+        """Change the priority, the queue or the due time of the job while it waits.
+
+        Due later it is `scheduled`, due now or before it is `queued`; held by a limit, it is queued for the limit to look at it
+        anew. Raises `MoveRefused` when it runs or is finished, and `ConfigError` for what cannot be right.
+
+        >>> from rota import Rota
+        >>> app = Rota("memory://")
+        >>> job = app.send("shop.remind", "Ada")
+        >>> job.edit(priority=5, delay=3600).status
+        <State.SCHEDULED: 'scheduled'>
+        >>> app.close()
+        """
+        wanted = edit_of(queue, priority, delay, run_at)
+        changed = self._seen(*self._host.edit(wanted, [self.id]))
+        if changed.before not in MOVES[Move.EDIT]:
+            so = "cancel it first, or wait for it" if changed.before is State.RUNNING else "retry it first, or enqueue another"
+            raise MoveRefused(f"job {self.id} is {changed.before}, so it cannot be edited: {so}")
+        return self
+
+    async def aedit(
+        self,
+        *,
+        priority: int | None = None,
+        queue: str | None = None,
+        delay: float | timedelta | None = None,
+        run_at: datetime | None = None,
+    ) -> Self:
+        return await self._host.in_thread(lambda: self.edit(priority=priority, queue=queue, delay=delay, run_at=run_at))
+
     def _change(self, move: Move) -> Changed:
-        (changed,) = self._host.change(move, [self.id])
+        return self._seen(*self._host.change(move, [self.id]))
+
+    def _seen(self, changed: Changed) -> Changed:
         self._row = None  # what was known of it is no longer so
         if changed.before is None:
             raise not_found(self.id)

@@ -11,7 +11,7 @@ from rota.clock import Micros
 from rota.codec.wire import brief
 from rota.errors import ConfigError
 from rota.ids import is_id
-from rota.model import Ask, Changed, Count, Filter, JobRow, Move, State, WorkerRow
+from rota.model import MOVES, Ask, Changed, Count, Edit, Filter, JobRow, Move, State, WorkerRow
 from rota.options import LARGEST, check_name
 from rota.stores.base import Store
 
@@ -24,7 +24,22 @@ STEP = 500
 Where = Filter
 
 
-def untold(seen: int) -> None:
+class Step(Struct, frozen=True):
+    """How far a bulk change is, after one of its steps."""
+
+    seen: int
+    """How many jobs were looked at so far."""
+    last: str
+    """The id of the last of them: `before=` this, a change that was interrupted goes on."""
+    changed: list[Changed]
+    """What this step changed."""
+
+
+Tell = Callable[[Step], object]
+Do = Callable[[Sequence[str]], list[Changed]]
+
+
+def untold(step: Step) -> None:
     """Hears how far a bulk change is where nobody else wants to."""
 
 
@@ -81,14 +96,14 @@ def stats(store: Store, now: Micros | None) -> Stats:
     return Stats(states, counts, oldest, store.workers(), vitals.facts)
 
 
-def check(store: Store, max_wait: Micros | None, now: Micros | None) -> list[Problem]:
+def check(store: Store, max_wait: Micros | None, now: Micros | None, max_pause: Micros | None = None) -> list[Problem]:
     from rota.rules.health import late, problems
 
     vitals = store.vitals()
     moment = vitals.now if now is None else now
     workers = store.workers()
     running = {worker.id: len(store.find(Filter((State.RUNNING,), worker=worker.id), STEP)) for worker in late(workers, moment)}
-    return problems(store.counts(), workers, running, vitals.warnings, max_wait, moment)
+    return problems(store.counts(), workers, running, vitals.warnings, max_wait, moment, store.pauses(), max_pause)
 
 
 def change(store: Store, move: Move, ids: Sequence[str], kept: Container[State], now: Micros | None) -> list[Changed]:
@@ -101,29 +116,75 @@ def change(store: Store, move: Move, ids: Sequence[str], kept: Container[State],
     return changed
 
 
+def edit(store: Store, wanted: Edit, ids: Sequence[str], now: Micros | None) -> list[Changed]:
+    """Edit those of these jobs that wait and say what became of each, in the order asked."""
+    answers = iter(store.edit(wanted, [id for id in ids if is_id(id)], now))
+    return [next(answers) if is_id(id) else Changed(id, None, None) for id in ids]
+
+
 def change_all(
     store: Store,
     move: Move,
     which: Where,
     kept: Container[State],
     now: Micros | None,
-    tell: Callable[[int], object] = untold,
+    tell: Tell = untold,
     queues: Iterable[str] = (),
+    before: str | None = None,
+    began: Micros | None = None,
 ) -> list[Changed]:
     """Change every job that the filter names, the newest first, in steps; each step is one transaction."""
     if move not in (Move.CANCEL, Move.RETRY, Move.DELETE):
         raise ConfigError(f"move={brief(move)}: jobs are changed by Move.CANCEL, Move.RETRY or Move.DELETE")
     move = Move(move)
+    do: Do = lambda ids: [each for each in change(store, move, ids, kept, now) if moved(move, each)]  # noqa: E731
+    return _in_steps(store, do, which, now, tell, queues, before, began)
+
+
+def edit_all(
+    store: Store,
+    wanted: Edit,
+    which: Where,
+    now: Micros | None,
+    tell: Tell = untold,
+    queues: Iterable[str] = (),
+    before: str | None = None,
+    began: Micros | None = None,
+) -> list[Changed]:
+    """Edit every waiting job that the filter names, in the same way."""
+    do: Do = lambda ids: [each for each in edit(store, wanted, ids, now) if moved(Move.EDIT, each)]  # noqa: E731
+    return _in_steps(store, do, which, now, tell, queues, before, began)
+
+
+def _in_steps(
+    store: Store,
+    do: Do,
+    which: Where,
+    now: Micros | None,
+    tell: Tell,
+    queues: Iterable[str],
+    before: str | None,
+    began: Micros | None,
+) -> list[Changed]:
+    """Ids sort by when they were made, so what comes in meanwhile is met by no step; a clock that is late makes exceptions."""
+    began = began or now or store.vitals().now
     changed: list[Changed] = []
     seen = 0
-    before: str | None = None
     while rows := find(store, which, STEP, before, queues):
-        answers = change(store, move, [row.id for row in rows], kept, now)
-        changed += [answer for answer in answers if answer.after != answer.before or _asked(move, answer)]
+        ids = [row.id for row in rows if row.created_at <= began]
+        done = do(ids)
+        changed += done
         before = rows[-1].id
-        seen += len(rows)
-        tell(seen)
+        seen += len(ids)
+        tell(Step(seen, before, done))
     return changed
+
+
+def moved(move: Move, changed: Changed) -> bool:
+    """Whether a change of this kind was made, or, of a job that runs, asked for."""
+    if move is Move.EDIT:
+        return changed.before in MOVES[Move.EDIT]
+    return changed.after != changed.before or (move is Move.CANCEL and changed.before is State.RUNNING)
 
 
 def free_held(store: Store, worker: str, now: Micros | None) -> None:
@@ -156,10 +217,6 @@ def _state(name: str) -> State:
         return State(name)
     except ValueError:
         raise ConfigError(f"no status is named {brief(name)}: the statuses are {', '.join(State)}") from None
-
-
-def _asked(move: Move, answer: Changed) -> bool:
-    return move is Move.CANCEL and answer.before is State.RUNNING
 
 
 def _check_queue(store: Store, queue: str, queues: Iterable[str]) -> None:

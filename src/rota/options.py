@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from rota.clock import Micros, moment, span
 from rota.codec.wire import brief
 from rota.errors import ConfigError
+from rota.model import Edit
 
 NAME_LIMIT = 200
 LARGEST = 2_147_483_647
@@ -81,6 +82,21 @@ def changed(
     if max_attempts is not None:
         changes["max_attempts"] = check_attempts(max_attempts)
     return replace(base, **changes)
+
+
+def edit_of(queue: str | None, priority: int | None, delay: float | timedelta | None, run_at: datetime | None) -> Edit:
+    """What a waiting job is to be from now on. Raises `ConfigError` for what cannot be right, and where nothing is given."""
+    if delay is not None and run_at is not None:
+        raise ConfigError("delay and run_at are both given: pass one of them")
+    edit = Edit(
+        priority=None if priority is None else check_priority(priority),
+        queue=None if queue is None else check_name("queue", queue),
+        run_at=None if run_at is None else moment(run_at, "run_at"),
+        delay=None if delay is None else span(delay, "delay"),
+    )
+    if edit == Edit():
+        raise ConfigError("nothing is given to change: pass priority, queue, delay or run_at")
+    return edit
 
 
 def check_name(kind: str, name: str) -> str:

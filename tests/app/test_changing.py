@@ -10,7 +10,7 @@ import pytest
 from app.conftest import Clock
 from app.words import claimed
 from rota import ConfigError, JobNotFound, Move, MoveRefused, Rota, State
-from rota.operate import STEP, where
+from rota.operate import STEP, Step, where
 
 
 def test_a_cancelled_job_does_not_run(app: Rota) -> None:
@@ -105,9 +105,10 @@ def test_a_change_of_many_goes_in_steps_and_tells_how_far_it_is(app: Rota) -> No
     many = 2 * STEP + 7
     app.named("t").enqueue_many(() for _ in range(many))
     other = app.send("other")
-    told: list[int] = []
+    told: list[Step] = []
     changed = app.change_all(Move.CANCEL, where("queued", task="t"), told.append)
-    assert told == [STEP, 2 * STEP, many]
+    assert [step.seen for step in told] == [STEP, 2 * STEP, many]
+    assert [len(step.changed) for step in told] == [STEP, STEP, 7]
     assert {each.after for each in changed} == {State.CANCELLED}
     assert len({each.id for each in changed}) == many
     assert (app.stats().states[State.CANCELLED], other.refresh().status) == (many, State.QUEUED)
@@ -127,9 +128,9 @@ def test_only_what_changed_is_answered(app: Rota) -> None:
     claimed(app)
     waiting = app.send("second")
     app.cancel(app.send("third").id)
-    told: list[int] = []
+    told: list[Step] = []
     changed = app.change_all(Move.DELETE, where(status=["queued", "running"]), told.append)
-    assert ([each.id for each in changed], told) == ([waiting.id], [2])
+    assert ([each.id for each in changed], [step.seen for step in told]) == ([waiting.id], [2])
 
 
 def test_a_cancel_of_many_answers_those_that_were_asked_to_stop(app: Rota) -> None:

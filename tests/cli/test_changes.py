@@ -52,7 +52,8 @@ def test_json_tells_each_jobs_state_before_and_after(shop: Shop, call: Call) -> 
         "changed": [
             {"id": shop.greeted.id, "before": "succeeded", "after": None},
             {"id": NOWHERE, "before": None, "after": None},
-        ]
+        ],
+        "next": None,
     }
 
 

@@ -19,21 +19,30 @@ _WHOLE = 36
 
 def filters(command: F) -> F:
     """Add `--status`, `--queue`, `--task` and `--key`."""
-    for option in reversed(
-        [
-            click.option(
-                "--status",
-                type=click.Choice([state.value for state in State], case_sensitive=False),
-                multiple=True,
-                help="Jobs in this state; may be given several times.",
-            ),
-            click.option("--queue", help="Jobs on this queue."),
-            click.option("--task", help="Jobs of this task, by its full name."),
-            click.option("--key", help="Jobs with this key."),
-        ]
-    ):
-        command = option(command)
-    return command
+    return filters_with("--queue")(command)
+
+
+def filters_with(queue: str) -> Callable[[F], F]:
+    """The same, where the option for the queue is called otherwise."""
+
+    def add(command: F) -> F:
+        for option in reversed(
+            [
+                click.option(
+                    "--status",
+                    type=click.Choice([state.value for state in State], case_sensitive=False),
+                    multiple=True,
+                    help="Jobs in this state; may be given several times.",
+                ),
+                click.option(queue, "queue", help="Jobs on this queue."),
+                click.option("--task", help="Jobs of this task, by its full name."),
+                click.option("--key", help="Jobs with this key."),
+            ]
+        ):
+            command = option(command)
+        return command
+
+    return add
 
 
 def given(ctx: click.Context) -> dict[str, Any]:

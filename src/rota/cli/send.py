@@ -11,6 +11,7 @@ import click
 
 from rota.app import Rota
 from rota.cli.durations import duration
+from rota.cli.moments import moment
 from rota.cli.place import reach, reaches_app
 from rota.cli.records import job_record, write_json
 from rota.cli.saying import say
@@ -26,7 +27,7 @@ from rota.handle import Job
 @click.option("--queue", help="The queue; the task's own by default.")
 @click.option("--priority", type=int, help="Larger runs first; the task's own by default.")
 @click.option("--delay", type=duration, help="How long until the job is due, such as 90s or 1h30m.")
-@click.option("--run-at", metavar="MOMENT", help="When the job is due, such as 2030-01-31T09:00+01:00.")
+@click.option("--run-at", type=moment, metavar="MOMENT", help="When the job is due, such as 2030-01-31T09:00+01:00.")
 @click.option("--key", help="Add no job while an unfinished one of the task has this key.")
 @click.option("--max-attempts", type=click.IntRange(min=1), help="How many attempts the job has; the task's own by default.")
 @click.option("--json", "as_json", is_flag=True, help="Print the job as JSON.")
@@ -41,7 +42,7 @@ def send(
     queue: str | None,
     priority: int | None,
     delay: float | None,
-    run_at: str | None,
+    run_at: datetime | None,
     key: str | None,
     max_attempts: int | None,
     as_json: bool,
@@ -68,7 +69,7 @@ def send(
         "queue": queue,
         "priority": priority,
         "delay": delay,
-        "run_at": None if run_at is None else _moment(run_at),
+        "run_at": run_at,
         "key": key,
         "max_attempts": max_attempts,
     }
@@ -119,16 +120,3 @@ def _parsed(option: str, text: str, kind: type, called: str) -> Any:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
-
-
-def _moment(text: str) -> datetime:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no moment: write 2030-01-31T09:00+01:00", param_hint="--run-at") from None
-    if found.tzinfo is None:
-        raise click.BadParameter(
-            f"{text!r} does not say its time zone: end it with an offset such as +01:00, or with Z for UTC",
-            param_hint="--run-at",
-        )
-    return found

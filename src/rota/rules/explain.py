@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 from msgspec import Struct
 
 from rota.clock import SECOND, Micros, at
-from rota.model import JobRow, State, WorkerRow
+from rota.model import JobRow, PauseRow, State, WorkerRow
 
 if TYPE_CHECKING:  # without limits nothing of them is loaded
     from rota.rules.rooms import Room
@@ -34,6 +34,8 @@ class Explanation(Struct, frozen=True):
     """The ids of jobs that run in that room, as far as they are known here."""
     ahead: int | None = None
     """How many queued jobs of its queue come before it; `None` where it is not queued, or there are too many to look at."""
+    pause: PauseRow | None = None
+    """The pause of its queue, where it is unfinished and does not run."""
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
@@ -46,24 +48,33 @@ def explain(
     room: Room | None = None,
     holders: Sequence[str] = (),
     ahead: int | None = None,
+    pause: PauseRow | None = None,
 ) -> Explanation:
-    """The explanation of a job, from what the store has of it, the workers, and the full room that holds it or would."""
-    said = [each for each in _sentences(job, now, workers, room, holders, ahead) if each]
-    return Explanation(job.id, job.task, job.queue, job.state, job.due, said, room, list(holders), ahead)
+    """The explanation of a job, from what the store has of it, the workers, the full room that holds it or would, and the
+    pause of its queue."""
+    said = [each for each in _sentences(job, now, workers, room, holders, ahead, pause) if each]
+    return Explanation(job.id, job.task, job.queue, job.state, job.due, said, room, list(holders), ahead, pause)
 
 
 def _sentences(
-    job: JobRow, now: Micros, workers: Sequence[WorkerRow], room: Room | None, holders: Sequence[str], ahead: int | None
+    job: JobRow,
+    now: Micros,
+    workers: Sequence[WorkerRow],
+    room: Room | None,
+    holders: Sequence[str],
+    ahead: int | None,
+    pause: PauseRow | None,
 ) -> list[str]:
+    paused = "" if pause is None else _paused(pause, now)
     match job.state:
         case State.SCHEDULED:
-            return [_due(job, now), _last(job), _unserved(job, now, workers)]
+            return [_due(job, now), _last(job), paused, _unserved(job, now, workers)]
         case State.QUEUED:
             trouble = _unserved(job, now, workers)
             full = _full(job, now, room, holders) if room is not None and room.full else []
-            return [_waiting(job, now), _last(job), *full, trouble or _before(ahead)]
+            return [_waiting(job, now), _last(job), paused, *full, trouble or ("" if paused else _before(ahead))]
         case State.HELD:
-            return [_waiting(job, now), *_full(job, now, room, holders), _last(job), _unserved(job, now, workers)]
+            return [_waiting(job, now), paused, *_full(job, now, room, holders), _last(job), _unserved(job, now, workers)]
         case State.RUNNING:
             return [_running(job, now, workers), "It was asked to stop." if job.cancelling else ""]
         case State.SUCCEEDED | State.FAILED | State.CANCELLED:
@@ -89,6 +100,14 @@ def _last(job: JobRow) -> str:
     if not job.attempt:
         return f"A worker handed it back: {job.reason}."
     return f"Its last run ended so: {job.reason} (attempts so far: {job.attempt} of {job.max_attempts})."
+
+
+def _paused(pause: PauseRow, now: Micros) -> str:
+    who = f" by {pause.by}" if pause.by else ""
+    said = f"Queue {pause.queue!r} has been paused{who} for {_span(max(0, now - pause.at))}"
+    if pause.until is not None:
+        return f"{said}, until {_moment(pause.until)}, for another {_span(max(0, pause.until - now))}."
+    return f"{said}: let it go on with rota queues resume {quote(pause.queue)}."
 
 
 def _before(ahead: int | None) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from shlex import quote
 
 from msgspec import Struct
 
 from rota.clock import SECOND, Micros
-from rota.model import Count, State, WorkerRow
+from rota.model import Count, PauseRow, State, WorkerRow
 
 _WAITING = frozenset({State.QUEUED, State.HELD})
 _REMEMBERED: Micros = 600 * SECOND
@@ -29,6 +29,8 @@ class Trouble(StrEnum):
     """A worker beside a program fell: it is down until the next try, or was started again a short while ago."""
     WAITING = "waiting"
     """A due job has waited for longer than allowed."""
+    PAUSED = "paused"
+    """A queue has been paused for longer than allowed."""
     STORE = "store"
     """The store itself warns."""
 
@@ -49,8 +51,16 @@ def problems(
     warnings: Sequence[str],
     max_wait: Micros | None,
     now: Micros,
+    pauses: Sequence[PauseRow] = (),
+    max_pause: Micros | None = None,
 ) -> list[Problem]:
-    """Every problem there is, the gravest kind first. `running` says how many jobs a worker whose lease ran out still has."""
+    """Every problem there is, the gravest kind first. `running` says how many jobs a worker whose lease ran out still has.
+
+    That jobs of a paused queue wait is no problem.
+    """
+    paused = {pause.queue: pause for pause in pauses if pause.until is None or pause.until > now}
+    set_aside = [count for count in counts if count.queue in paused]
+    counts = [count for count in counts if count.queue not in paused]
     heard = [worker for worker in workers if worker.lease_until > now]
     live = [worker for worker in heard if not worker.fallen]
     waiting = due(counts, now)
@@ -61,6 +71,8 @@ def problems(
     found += _unknown([count for count in counts if count.state in _WAITING or count.state is State.SCHEDULED], live)
     if max_wait is not None:
         found += _overdue(waiting, max_wait, now)
+    if max_pause is not None:
+        found += _forgotten(paused.values(), due(set_aside, now), max_pause, now)
     return found + [Problem(Trouble.STORE, warning) for warning in warnings]
 
 
@@ -129,6 +141,20 @@ def _unknown(unfinished: Sequence[Count], live: Sequence[WorkerRow]) -> list[Pro
         )
         for task, number in sorted(jobs.items())
     ]
+
+
+def _forgotten(pauses: Iterable[PauseRow], waiting: Sequence[Count], max_pause: Micros, now: Micros) -> list[Problem]:
+    found = []
+    for pause in pauses:
+        lasted = now - pause.at
+        if lasted > max_pause:
+            who = f" by {pause.by}" if pause.by else ""
+            text = (
+                f"queue {pause.queue!r} was paused{who} {lasted / SECOND:.0f} s ago, longer than {max_pause / SECOND:g} s: "
+                f"let it go on with rota queues resume {quote(pause.queue)}"
+            )
+            found.append(Problem(Trouble.PAUSED, text, sum(count.jobs for count in waiting if count.queue == pause.queue)))
+    return found
 
 
 def _overdue(waiting: Sequence[Count], max_wait: Micros, now: Micros) -> list[Problem]:
