@@ -93,6 +93,50 @@ def test_a_process_that_stands_still_is_killed_and_replaced(yard: Yard, app: Rot
     assert parent.stopped() == 0
 
 
+DEADLOCK = """
+import gc
+import os
+
+from accounts import noted
+from rota import Rota
+from rota.worker.crew import Crew
+
+app = Rota(os.environ["SHOP_URL"])
+
+
+@app.task(name="deadlock", retry=0)
+def deadlock() -> None:
+    [crew] = [each for each in gc.get_objects() if isinstance(each, Crew)]
+    crew._lock.acquire()
+
+
+@app.task(name="quick", retry=0)
+def quick() -> None:
+    with noted(os.environ["SHOP_LEDGER"]):
+        pass
+"""
+
+
+def test_a_process_whose_threads_wait_for_each_other_is_killed_where_another_gets_on(yard: Yard, app: Rota) -> None:
+    (yard.folder / "locks.py").write_text(DEADLOCK)
+    parent = yard.start("--processes", "2", "--lease", "1s", "--wedged-after", "2s", app="locks:app")
+    yard.working(2)
+    stuck = app.named("deadlock").using(max_attempts=1).enqueue()
+    [pid] = eventually(lambda: [row.pid for row in app.workers() if row.id == stuck.refresh().row.worker])
+    ids = []
+
+    def killed() -> bool:
+        ids.append(app.named("quick").enqueue().id)
+        return f"(pid {pid}) has not got on for " in parent.log
+
+    eventually(killed, within=PATIENCE)
+    eventually(lambda: stuck.refresh().status.final, within=PATIENCE)
+    assert (stuck.status, stuck.attempt) == (State.FAILED, 1)
+    eventually(lambda: app.stats().states[State.SUCCEEDED] == len(ids), within=PATIENCE)
+    assert pid not in yard.working(2)
+    assert parent.stopped() == 0
+
+
 HOG = """
 import ctypes
 import os

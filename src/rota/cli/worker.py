@@ -96,8 +96,8 @@ def worker(
     The first signal stops claiming and waits for what runs, the second hands it back at once; a job that is handed back
     does not lose an attempt. Log lines go to the standard error stream.
 
-    With --processes, --max-jobs, --max-memory or --reload this process runs no jobs, but starts others that do and looks
-    after them. SIGHUP then replaces them one by one, so that they run new code.
+    With --processes, --max-jobs, --max-memory, --wedged-after or --reload this process runs no jobs, but starts others that
+    do and looks after them. SIGHUP then replaces them one by one, so that they run new code.
 
     \b
     Examples:

@@ -10,6 +10,9 @@ import socket
 import time
 from contextlib import suppress
 
+_PATIENCE = 120.0
+"""Seconds for which a thread may be waiting for the store: killing the worker would not bring that back."""
+
 
 class Notifier:
     """Says nothing where no service manager listens. Never raises, never waits."""
@@ -75,7 +78,7 @@ class Announcer:
         if not self._loaded:
             self._loaded = True
             self._notifier.ready("waiting for the store")
-        if time.monotonic() - min(self._led, self._beat) < 2 * self._notifier.feed_every:
+        if time.monotonic() - min(self._led, self._beat) < max(2 * self._notifier.feed_every, _PATIENCE):
             self._notifier.feed()
 
     def led(self) -> None:
