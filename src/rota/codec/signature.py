@@ -82,6 +82,13 @@ class Signature:
             return (), found
         return (), {name: value for name, value in found.items() if value is not UNSET}
 
+    def by_name(self, text: str) -> dict[str, Any]:
+        """What to call the function with, by the names of its parameters, defaults included. Raises as `decode` does."""
+        args, kwargs = self.decode(text)
+        bound = (self._form or self._resolve()).signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.arguments
+
     def encode_result(self, value: object) -> str:
         """Write what the function returned; raises `ArgumentsError` when it would not come back as it is."""
         decoder = self._result or self._resolve_result()

@@ -9,6 +9,7 @@ import msgspec
 
 from rota.clock import Micros
 from rota.model import (
+    FINAL,
     Again,
     Ask,
     AttemptRow,
@@ -18,6 +19,7 @@ from rota.model import (
     Ended,
     Failed,
     Failure,
+    Filter,
     JobRow,
     NewJob,
     Released,
@@ -133,6 +135,21 @@ def report_params(worker: str, running: Iterable[Report]) -> Params:
     """The progress that running jobs report, by id."""
     said = {report.id: (report.claim, report.progress) for report in running if report.progress is not None}
     return {"worker": worker, "ids": list(said), "reports": as_json(said)}
+
+
+def find_params(which: Filter, limit: int, before: str | None) -> Params:
+    states = which.states or tuple(State)
+    return {
+        "states": [state.value for state in states],
+        "among_live": any(state not in FINAL for state in states),
+        "among_finished": any(state in FINAL for state in states),
+        "queue": which.queue,
+        "task": which.task,
+        "key": which.key,
+        "worker": which.worker,
+        "before": before,
+        "limit": limit,
+    }
 
 
 def job(row: Row) -> JobRow:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from rota.clock import Micros
 from rota.errors import StoreError
 from rota.model import (
-    FINAL,
     Ask,
     AttemptRow,
     Changed,
@@ -234,20 +233,8 @@ class SqlStore:
         return [rows.attempt(row) for row in self._database.read("attempts", {"ids": [id]})]
 
     def find(self, which: Filter, limit: int, before: str | None = None) -> list[JobRow]:
-        states = which.states or tuple(State)
         query = "find_key" if which.key is not None else "find_failed" if which.states == (State.FAILED,) else "find"
-        params = {
-            "states": [state.value for state in states],
-            "among_live": any(state not in FINAL for state in states),
-            "among_finished": any(state in FINAL for state in states),
-            "queue": which.queue,
-            "task": which.task,
-            "key": which.key,
-            "worker": which.worker,
-            "before": before,
-            "limit": limit,
-        }
-        return [rows.job(row) for row in self._database.read(query, params)]
+        return [rows.job(row) for row in self._database.read(query, rows.find_params(which, limit, before))]
 
     def counts(self) -> list[Count]:
         return [rows.count(row) for row in self._database.read("counts", {})]

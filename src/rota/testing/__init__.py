@@ -1,6 +1,43 @@
-"""What others need to test with Rota: the contract that every store keeps, and a model to compare stores with."""
+"""What others need to test with Rota: a clock, an empty store for each test, and assertions about what was enqueued.
+
+For those who write a store there are the contract that every store keeps, and a model to compare stores with.
+"""
 
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rota.testing.clock import Clock
+    from rota.testing.enqueued import (
+        aassert_enqueued,
+        aassert_not_enqueued,
+        assert_enqueued,
+        assert_not_enqueued,
+        assert_nothing_enqueued,
+        enqueued,
+    )
+    from rota.testing.fresh import fresh_store
+
+__all__ = [
+    "Clock",
+    "aassert_enqueued",
+    "aassert_not_enqueued",
+    "assert_enqueued",
+    "assert_not_enqueued",
+    "assert_nothing_enqueued",
+    "enqueued",
+    "fresh_store",
+]
 
 if "pytest" in sys.modules:  # so that a broken promise shows the values that broke it
     sys.modules["pytest"].register_assert_rewrite("rota.testing.contract", "rota.testing.machine")
+
+
+def __getattr__(name: str) -> object:
+    """Each name, loaded by those who use it: pytest loads this package for everybody."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    module = {"Clock": "clock", "fresh_store": "fresh"}.get(name, "enqueued")
+    return getattr(import_module(f"{__name__}.{module}"), name)
