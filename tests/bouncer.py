@@ -147,9 +147,7 @@ def _fetch(root: Path) -> None:
         if root.exists():
             return
         if not (shutil.which("apt-get") and Path(KEYRING).exists()):
-            raise RuntimeError(
-                "the tests need PgBouncer, and this is no Debian to get it from: install 1.21 or newer"
-            )
+            raise RuntimeError("the tests need PgBouncer, and this is no Debian to get it from: install 1.21 or newer")
         with tempfile.TemporaryDirectory(dir=FOLDER) as name:
             made = _unpacked(Path(name))
             if os.geteuid() == 0:

@@ -46,10 +46,11 @@ SETTINGS = {
 class PostgresServer:
     """A PostgreSQL of one's own: made on construction, listening on a socket in its directory once started.
 
-    Its directory is short, for a socket's path may not be long, and is removed by `close`.
+    Its directory is short, for a socket's path may not be long, and is removed by `close`. One that is made from another
+    server, which runs, is its standby.
     """
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, primary: PostgresServer | None = None, **settings: str) -> None:
         self.settings: Mapping[str, str] = SETTINGS | settings
         self._user = SYSTEM_USER if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
         self.directory = Path(tempfile.mkdtemp(prefix="rota-pg-"))
@@ -58,6 +59,10 @@ class PostgresServer:
         if self._user is not None:
             let_in(self._user, self.directory)
         self._guard = self._guarded()
+        if primary is not None:
+            options = ("--host", str(primary.directory), "--username=postgres", "--checkpoint=fast", "--no-sync", "-R")
+            self._run("pg_basebackup", *options, "-D", str(self.data))
+            return
         options = ("--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "--username=postgres")
         self._run("initdb", *options, "-D", str(self.data))
 
@@ -87,6 +92,23 @@ class PostgresServer:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(family, timeout=30)
+
+    def promote(self) -> None:
+        """Have a standby take writes."""
+        self._run("pg_ctl", "-w", "-D", str(self.data), "promote")
+
+    def follow(self, primary: PostgresServer) -> None:
+        """Start as the standby of a server that was this one's before."""
+        with (self.data / "postgresql.auto.conf").open("a") as settings:
+            settings.write(f"primary_conninfo = 'user=postgres host={primary.directory}'\n")
+        (self.data / "standby.signal").touch()
+        self.start()
+
+    def set(self, name: str, value: str) -> None:
+        """Change a setting while it runs."""
+        with self.connect() as admin:
+            admin.execute(f"alter system set {name} = '{value}'".encode())
+            admin.execute("select pg_reload_conf()")
 
     @property
     def running(self) -> bool:

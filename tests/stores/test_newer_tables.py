@@ -12,11 +12,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from psycopg import sql
 
-from conftest import fresh_url
 from rota import Rota
 from rota.errors import SchemaMismatch, StoreUnavailable
 from rota.model import State
-from rota.stores import queries, versions
+from rota.stores import postgres, queries, versions
 from rota.stores.locks import locks
 from rota.worker import Worker
 from servers import PostgresServer
@@ -28,8 +27,12 @@ KINDS = ("sqlite", "postgres")
 
 @pytest.fixture(params=KINDS)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    with fresh_url(request.param, request, tmp_path) as url:
-        yield url
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'jobs.db'}"
+    else:
+        server: PostgresServer = request.getfixturevalue("postgres_server")
+        with server.schema() as url:
+            yield url
 
 
 @contextmanager
@@ -154,7 +157,10 @@ def test_a_plan_tells_what_others_are_kept_from(postgres_server: PostgresServer)
         assert app.pending() == []
 
 
-def test_a_migration_waits_no_longer_for_a_table_than_others_can_bear(postgres_server: PostgresServer) -> None:
+def test_a_migration_waits_no_longer_for_a_table_than_others_can_bear(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "_PATIENCE", "200ms")
     with postgres_server.schema() as url, Rota(url) as app:
         app.migrate()
         name = parse_qs(urlsplit(url).query)["schema"][0]

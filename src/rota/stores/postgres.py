@@ -45,6 +45,9 @@ _SILENCE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count"
 _POOLER = {"": None, "true": True, "false": False}
 """What a URL may say of a pooler."""
 
+_PATIENCE = "5s"
+"""How long a migration waits for a table that others use."""
+
 _TRIES = 5
 """How often a transaction that met a deadlock is run."""
 
@@ -297,7 +300,7 @@ class PostgresDatabase:
                 session.script(f"create schema {self._queries.quoted}")
             if not there:
                 session.script(versions.TABLE)
-            session.run("lock_briefly", {})
+            session.run("lock_briefly", {"patience": _PATIENCE})
             return versions.migrate(session.run, session.script, self.kind)
 
     def _names(self) -> Params:

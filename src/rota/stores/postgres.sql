@@ -339,7 +339,7 @@ select pg_advisory_xact_lock(hashtext('rota'), hashtext(:schema))
 
 -- name: lock_briefly
 -- Have this transaction give up where it waits longer for a table: all who come after it would wait too.
-select set_config('lock_timeout', '5s', true)
+select set_config('lock_timeout', :patience, true)
 
 -- name: sizes
 -- About how many rows each table has.
