@@ -58,7 +58,7 @@ class Kept:
 
 def run_eagerly(app: App, new: NewJob, task: Task[..., Any, Any], now: Micros) -> Job[Any]:
     """Run a job once, and answer it finished. Delays are not waited for, and there are no further attempts."""
-    claimed = Claimed(new.id, new.task, new.queue, new.args, 1, 0, new.max_attempts, new.priority, now, new.key)
+    claimed = Claimed(new.id, new.task, new.queue, new.args, 1, 0, new.max_attempts, new.priority, now, new.key, 0, new.context)
     run = Run(claimed, task)
     outcome = perform_inline(run)
     event = ended(claimed, Ended(claimed.id, 1, outcome, run.took))

@@ -107,6 +107,8 @@ class NewJob(Struct, frozen=True, gc=False):
     key: str | None = None
     key_waiting: bool = False
     """Whether the key counts only until the job is first claimed, rather than until it is finished."""
+    context: str | None = None
+    """The values of context variables to carry to the body, as JSON by name."""
 
 
 class Round(Struct, frozen=True):
@@ -230,6 +232,8 @@ class Claimed(Struct, frozen=True, gc=False):
     key: str | None = None
     looks: int = 0
     """How many times in a row it was handed back for want of its task."""
+    context: str | None = None
+    """The values of context variables that it was enqueued with, as JSON by name."""
 
     @property
     def attempt(self) -> int:

@@ -186,7 +186,7 @@ def _claim(asked: _Asked, placed: int, mixed: bool, may_open: bool, send: Send, 
 
 def _candidates(rows: Sequence[Row]) -> tuple[list[Claimed], dict[str, Instance]]:
     """The jobs in the order promised, each as it is once it is claimed; and which room held each last."""
-    return claimed(row[:11] for row in rows), {row[0]: Instance(row[11], row[12]) for row in rows if row[11] is not None}
+    return claimed(row[:12] for row in rows), {row[0]: Instance(row[12], row[13]) for row in rows if row[12] is not None}
 
 
 def _needs(asked: _Asked, jobs: Iterable[Claimed]) -> dict[str, tuple[Instance, ...]]:

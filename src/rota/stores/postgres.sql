@@ -7,11 +7,11 @@
 -- name: insert
 -- Add jobs, save those whose id or key is taken, ring sleepers, and answer how many were added.
 with added as (
-    insert into rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at)
+    insert into rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at, context)
     select (job ->> 0)::uuid, job ->> 1, job ->> 2, job ->> 3, (job ->> 4)::integer,
            coalesce((job ->> 5)::bigint, :now + (job ->> 6)::bigint),
            case when coalesce((job ->> 5)::bigint - :now, (job ->> 6)::bigint) > 0 then 'scheduled' else 'queued' end,
-           (job ->> 7)::integer, job ->> 8, (job ->> 9)::boolean, :now
+           (job ->> 7)::integer, job ->> 8, (job ->> 9)::boolean, :now, job ->> 10
     from jsonb_array_elements(:jobs) as job
     where (select true from rota_history where id = (job ->> 0)::uuid) is null
     on conflict do nothing
@@ -22,16 +22,17 @@ select (select count(*) from added),
 
 -- name: insert_one
 -- Add a job, save where its id or key is taken, and ring sleepers. It costs half of what a batch of one does.
-insert into rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at)
+insert into rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at, context)
 select :job_id, :task, :queue, :args, :priority, coalesce(:run_at, :now + :delay),
-       case when coalesce(:run_at - :now, :delay) > 0 then 'scheduled' else 'queued' end, :max_attempts, :key, :key_waiting, :now
+       case when coalesce(:run_at - :now, :delay) > 0 then 'scheduled' else 'queued' end, :max_attempts, :key, :key_waiting, :now,
+       :context
 where not exists (select 1 from rota_history where id = :job_id)
 on conflict do nothing
 returning (select pg_notify(:channel, '') where exists (select 1 from rota_workers where asleep))
 
 -- name: copy
 -- Take in many jobs at once.
-copy rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at) from stdin
+copy rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at, context) from stdin
 
 -- name: clock
 -- The server's clock.
@@ -89,7 +90,7 @@ where id = any(array(
     limit :limit
 ))
 and (select case when :durable then '' else set_config('synchronous_commit', 'off', true) end) is not null
-returning id, task, queue, args, claim, excused, max_attempts, priority, due, key, looks
+returning id, task, queue, args, claim, excused, max_attempts, priority, due, key, looks, context
 
 -- name: claim_behind
 -- The same, from where the last claim of each queue left off: [queue, priority, due, id]. While some transaction holds a snapshot,
@@ -139,7 +140,7 @@ where id = any(array(
     limit :limit
 ))
 and (select case when :durable then '' else set_config('synchronous_commit', 'off', true) end) is not null
-returning id, task, queue, args, claim, excused, max_attempts, priority, due, key, looks
+returning id, task, queue, args, claim, excused, max_attempts, priority, due, key, looks, context
 
 -- name: succeed
 -- Move jobs that succeeded to the history, where the attempt still counts: [claim, took, result] by id.
@@ -149,9 +150,9 @@ with done as (
     returning *, :ends -> (id::text) as said
 )
 insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
-                          key_waiting, worker, claimed_at, finished_at, took, result, progress)
+                          key_waiting, worker, claimed_at, finished_at, took, result, progress, context)
 select id, task, queue, 'succeeded', priority, due, created_at, claim, excused, max_attempts, args, key,
-       key_waiting, worker, claimed_at, :now, (said ->> 1)::bigint, said ->> 2, progress
+       key_waiting, worker, claimed_at, :now, (said ->> 1)::bigint, said ->> 2, progress, context
 from done
 returning id
 
@@ -179,9 +180,9 @@ with done as (
     from done
 )
 insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
-                          key_waiting, worker, claimed_at, finished_at, took, reason, progress)
+                          key_waiting, worker, claimed_at, finished_at, took, reason, progress, context)
 select id, task, queue, said ->> 2, priority, due, created_at, claim, excused, max_attempts, args, key,
-       key_waiting, worker, claimed_at, :now, (said ->> 1)::bigint, said ->> 3, progress
+       key_waiting, worker, claimed_at, :now, (said ->> 1)::bigint, said ->> 3, progress, context
 from done
 returning id
 
@@ -208,9 +209,9 @@ with mine as materialized (
     delete from rota_jobs where id = any(array(select id from mine where cancelling)) returning *
 ), kept as (
     insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
-                              key_waiting, worker, claimed_at, finished_at, took, reason, progress)
+                              key_waiting, worker, claimed_at, finished_at, took, reason, progress, context)
     select id, task, queue, 'cancelled', priority, due, created_at, claim, excused, max_attempts, args, key,
-           key_waiting, worker, claimed_at, :now, ((:ends -> (id::text)) ->> 1)::bigint, 'cancelled while running', progress
+           key_waiting, worker, claimed_at, :now, ((:ends -> (id::text)) ->> 1)::bigint, 'cancelled while running', progress, context
     from cancelled
 ), noted as (
     insert into rota_attempts (job, claim, attempt, worker, ended_at, outcome, took, error_type, error_message, error_trace)
@@ -275,9 +276,9 @@ select id, claim from rota_jobs where id in :ids and worker = :worker for update
 -- Move unfinished jobs to the history in a final state.
 with done as (delete from rota_jobs where id in :ids returning *)
 insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
-                          key_waiting, worker, claimed_at, finished_at, reason, progress)
+                          key_waiting, worker, claimed_at, finished_at, reason, progress, context)
 select id, task, queue, :state, priority, due, created_at, claim, excused, max_attempts, args, key,
-       key_waiting, worker, claimed_at, :now, :reason, progress
+       key_waiting, worker, claimed_at, :now, :reason, progress, context
 from done
 
 -- name: look_live
@@ -292,8 +293,8 @@ select id, state from rota_history where id in :ids order by id for update
 -- Let finished jobs run again now, save those whose key is taken, and answer which.
 with back as (
     insert into rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at, claim,
-                           excused, reason)
-    select id, task, queue, args, priority, :now, 'queued', max_attempts, key, key_waiting, created_at, claim, claim, reason
+                           excused, reason, context)
+    select id, task, queue, args, priority, :now, 'queued', max_attempts, key, key_waiting, created_at, claim, claim, reason, context
     from rota_history
     where id in :ids
     on conflict do nothing
@@ -421,7 +422,7 @@ select first.*
 from unnest(:queues) as q (name)
 cross join lateral (
     select id, task, queue, args, claim + 1, excused, max_attempts, priority, due, case when key_waiting then null else key end, looks,
-           held_limit, held_key
+           context, held_limit, held_key
     from rota_jobs
     where queue = q.name and state = 'queued' and worker is null
     order by priority desc, due, id

@@ -84,9 +84,11 @@ def _stream(session: Session, jobs: Ahead, taken: list[NewJob], now: Micros) -> 
 def _line(job: NewJob, now: Micros) -> str:
     """A row in the text form of COPY."""
     due = now + job.delay if job.run_at is None else job.run_at
+    context = "\\N" if job.context is None else _text(job.context)
     return (
         f"{job.id}\t{_text(job.task)}\t{_text(job.queue)}\t{_text(job.args)}\t{job.priority}\t{due}\t"
-        f"{'scheduled' if due > now else 'queued'}\t{job.max_attempts}\t\\N\t{'t' if job.key_waiting else 'f'}\t{now}\n"
+        f"{'scheduled' if due > now else 'queued'}\t{job.max_attempts}\t\\N\t{'t' if job.key_waiting else 'f'}\t{now}\t"
+        f"{context}\n"
     )
 
 

@@ -57,6 +57,7 @@ def job_params(job: NewJob, now: Micros | None) -> Params:
         "max_attempts": job.max_attempts,
         "key": job.key,
         "key_waiting": job.key_waiting,
+        "context": job.context,
         "now": now,
     }
 

@@ -6,11 +6,11 @@
 
 -- name: insert
 -- Add jobs, save those whose id or key is taken, and answer how many were added.
-insert into rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at)
+insert into rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at, context)
 select json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]'),
        json_extract(value, '$[4]'), coalesce(json_extract(value, '$[5]'), :now + json_extract(value, '$[6]')),
        case when coalesce(json_extract(value, '$[5]') - :now, json_extract(value, '$[6]')) > 0 then 'scheduled' else 'queued' end,
-       json_extract(value, '$[7]'), json_extract(value, '$[8]'), json_extract(value, '$[9]'), :now
+       json_extract(value, '$[7]'), json_extract(value, '$[8]'), json_extract(value, '$[9]'), :now, json_extract(value, '$[10]')
 from json_each(:jobs)
 where not exists (select 1 from rota_history where id = json_extract(value, '$[0]'))
 on conflict do nothing;
@@ -18,9 +18,10 @@ select changes()
 
 -- name: insert_one
 -- Add a job, save where its id or key is taken.
-insert into rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at)
+insert into rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at, context)
 select :job_id, :task, :queue, :args, :priority, coalesce(:run_at, :now + :delay),
-       case when coalesce(:run_at - :now, :delay) > 0 then 'scheduled' else 'queued' end, :max_attempts, :key, :key_waiting, :now
+       case when coalesce(:run_at - :now, :delay) > 0 then 'scheduled' else 'queued' end, :max_attempts, :key, :key_waiting, :now,
+       :context
 where not exists (select 1 from rota_history where id = :job_id)
 on conflict do nothing
 returning 1
@@ -36,7 +37,7 @@ limit 1
 -- Take the first queued jobs of these queues for a known worker. Heavy arguments are left out, to be fetched by `heavy`.
 select json_group_array(json_array(
            id, task, queue, case when length(args) < 65536 then args end, claim + 1, excused, max_attempts, priority, due,
-           case when key_waiting then null else key end, looks
+           case when key_waiting then null else key end, looks, context
        )) as packed
 from rota_jobs
 where rowid in (
@@ -78,10 +79,10 @@ select json_group_array(json_array(j.id)) as packed
 from json_each(:ends) as e cross join rota_jobs as j
 where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
 insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
-                          key_waiting, worker, claimed_at, finished_at, took, result, reason, progress)
+                          key_waiting, worker, claimed_at, finished_at, took, result, reason, progress, context)
 select j.id, j.task, j.queue, 'succeeded', j.priority, j.due, j.created_at, j.claim, j.excused,
        j.max_attempts, j.args, j.key, j.key_waiting, j.worker, j.claimed_at, :now, json_extract(e.value, '$[1]'),
-       json_extract(e.value, '$[2]'), null, j.progress
+       json_extract(e.value, '$[2]'), null, j.progress, j.context
 from json_each(:ends) as e cross join rota_jobs as j
 where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
 delete from rota_jobs
@@ -121,10 +122,10 @@ select j.id, j.claim, j.claim - j.excused, j.worker, :now, json_extract(e.value,
 from json_each(:ends) as e cross join rota_jobs as j
 where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
 insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
-                          key_waiting, worker, claimed_at, finished_at, took, result, reason, progress)
+                          key_waiting, worker, claimed_at, finished_at, took, result, reason, progress, context)
 select j.id, j.task, j.queue, json_extract(e.value, '$[2]'), j.priority, j.due, j.created_at, j.claim, j.excused,
        j.max_attempts, j.args, j.key, j.key_waiting, j.worker, j.claimed_at, :now, json_extract(e.value, '$[1]'), null,
-       json_extract(e.value, '$[3]'), j.progress
+       json_extract(e.value, '$[3]'), j.progress, j.context
 from json_each(:ends) as e cross join rota_jobs as j
 where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
 delete from rota_jobs
@@ -146,10 +147,10 @@ select j.id, j.claim, j.claim - j.excused, j.worker, :now, json_extract(e.value,
 from json_each(:ends) as e cross join rota_jobs as j
 where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]');
 insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
-                          key_waiting, worker, claimed_at, finished_at, took, result, reason, progress)
+                          key_waiting, worker, claimed_at, finished_at, took, result, reason, progress, context)
 select j.id, j.task, j.queue, 'cancelled', j.priority, j.due, j.created_at, j.claim, j.excused,
        j.max_attempts, j.args, j.key, j.key_waiting, j.worker, j.claimed_at, :now, json_extract(e.value, '$[1]'), null,
-       'cancelled while running', j.progress
+       'cancelled while running', j.progress, j.context
 from json_each(:ends) as e cross join rota_jobs as j
 where j.id = e.key and j.worker = :worker and j.claim = json_extract(e.value, '$[0]') and j.cancelling;
 delete from rota_jobs
@@ -187,9 +188,9 @@ select changes()
 -- name: conclude
 -- Move unfinished jobs to the history in a final state.
 insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key,
-                          key_waiting, worker, claimed_at, finished_at, took, result, reason, progress)
+                          key_waiting, worker, claimed_at, finished_at, took, result, reason, progress, context)
 select id, task, queue, :state, priority, due, created_at, claim, excused, max_attempts, args, key, key_waiting,
-       worker, claimed_at, :now, null, null, :reason, progress
+       worker, claimed_at, :now, null, null, :reason, progress, context
 from rota_jobs
 where id in :ids;
 delete from rota_jobs where id in :ids
@@ -197,8 +198,8 @@ delete from rota_jobs where id in :ids
 -- name: retry_finished
 -- Let finished jobs run again now, save those whose key is taken, and answer which.
 insert into rota_jobs (id, task, queue, args, priority, due, state, max_attempts, key, key_waiting, created_at, claim,
-                       excused, reason)
-select id, task, queue, args, priority, :now, 'queued', max_attempts, key, key_waiting, created_at, claim, claim, reason
+                       excused, reason, context)
+select id, task, queue, args, priority, :now, 'queued', max_attempts, key, key_waiting, created_at, claim, claim, reason, context
 from rota_history
 where id in :ids
 on conflict do nothing;
@@ -300,7 +301,7 @@ limit :limit
 -- The first queued jobs of these queues, and which limit held each last.
 select json_group_array(json_array(
            id, task, queue, case when length(args) < 65536 then args end, claim + 1, excused, max_attempts, priority, due,
-           case when key_waiting then null else key end, looks, held_limit, held_key
+           case when key_waiting then null else key end, looks, context, held_limit, held_key
        )) as packed
 from rota_jobs
 where rowid in (

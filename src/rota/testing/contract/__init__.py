@@ -20,6 +20,7 @@ yields an empty store that is open, and closes it afterwards:
 Moments are chosen by the tests, so nothing here waits for time to pass.
 """
 
+from rota.testing.contract.carrying import Carrying
 from rota.testing.contract.changes import Changing
 from rota.testing.contract.claims import Claiming
 from rota.testing.contract.edits import Editing, EditingHeld
@@ -51,6 +52,7 @@ class StoreContract(
     Claiming,
     Outcomes,
     FinishingAfter,
+    Carrying,
     Workers,
     Leases,
     Looking,
