@@ -59,6 +59,26 @@ def test_restarts_under_load_lose_nothing(
     assert starts(ledger) == 2_001 if mode == "fast" else starts(ledger) < 2_100
 
 
+def test_restarts_under_limits_lose_nothing_and_run_nothing_twice(
+    app: Rota, fleet: Fleet, frail: PostgresServer, ledger: Path
+) -> None:
+    """Each worker has two turns under way, outcomes and rounds of limits, whenever the server goes."""
+    tasks = (*["free"] * 6, "pair", "shared one", "shared two")
+    ids = [job.id for task in tasks for job in app.named(task).enqueue_many([()] * (1_000 if task == "free" else 80))]
+    workers = [fleet.program("fault_limited", '{"lease": 30, "poll": 0.5, "concurrency": 8}') for _ in range(2)]
+    for _ in range(4):
+        begun = starts(ledger)
+        eventually(lambda begun=begun: starts(ledger) > begun + 150 or starts(ledger) >= len(ids), within=PATIENCE)
+        frail.restart()
+    eventually(lambda: all_final(app, ids), within=PATIENCE)
+    done = account(app, ids, ledger)
+    assert (done.states, done.repeated) == ({State.SUCCEEDED: len(ids)}, {})
+    for worker in workers:
+        worker.send(signal.SIGTERM)
+        assert worker.wait(15) == 0
+    assert "Traceback" not in fleet.logs()
+
+
 def test_backends_cut_one_after_the_other_under_load_cost_nothing(
     app: Rota, fleet: Fleet, frail: PostgresServer, ledger: Path
 ) -> None:
