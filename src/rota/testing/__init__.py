@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rota.testing.clock import Clock
-    from rota.testing.enqueued import (
+    from rota.testing.draining import drain_through
+    from rota.testing.asserting import (
         aassert_enqueued,
         aassert_not_enqueued,
         assert_enqueued,
@@ -25,6 +26,7 @@ __all__ = [
     "assert_enqueued",
     "assert_not_enqueued",
     "assert_nothing_enqueued",
+    "drain_through",
     "enqueued",
     "fresh_store",
 ]
@@ -39,5 +41,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = {"Clock": "clock", "fresh_store": "fresh"}.get(name, "enqueued")
+    module = {"Clock": "clock", "drain_through": "draining", "fresh_store": "fresh"}.get(name, "asserting")
     return getattr(import_module(f"{__name__}.{module}"), name)
