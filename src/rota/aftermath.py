@@ -97,6 +97,7 @@ class _Gone:
     stop: str | None = None
     noticed = False
     progress: str | None = None
+    worker = ""
 
 
 def _result(run: Run, outcome: Succeeded) -> Any:

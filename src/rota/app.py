@@ -31,8 +31,10 @@ from rota.task import NamedTask, Task, TaskDecorator, check_function, declaratio
 
 if TYPE_CHECKING:  # loaded where they are used: a worker is to stay small
     from contextlib import AbstractAsyncContextManager
+    from contextvars import ContextVar
 
     from rota.beside import Beside, BesideOptions
+    from rota.carrying import Carried
     from rota.inline import Work
     from rota.lifespan import Lifespan
     from rota.limiting import Limiting
@@ -58,6 +60,7 @@ class Rota:
     - `max_payload`: the most bytes that a job's arguments may weigh.
     - `clock`: answers the moment to use in place of the store's clock, for tests.
     - `eager`: run each job at its enqueue, in the caller, without the store.
+    - `context`: the context variables whose values go along with each job, from where it is enqueued to its body.
 
     >>> app = Rota("memory://")
     >>> @app.task
@@ -81,6 +84,7 @@ class Rota:
         max_payload: int = MAX_PAYLOAD,
         clock: Clock | None = None,
         eager: bool = False,
+        context: Sequence[ContextVar[Any]] = (),
         **store_options: Any,
     ) -> None:
         self.url = _url(url)
@@ -91,6 +95,8 @@ class Rota:
         self.max_payload = max_payload
         self.clock = clock
         self.eager = eager
+        self.carried = _carried(context) if context else None
+        """The context variables that go along with jobs; `None` where none was declared."""
         self.tasks: dict[str, Task[..., Any, Any]] = {}
         """Every declared task by its name."""
         self.hooks = Hooks()
@@ -802,6 +808,12 @@ def _limits(
                 trial.close()
         return self.store
 
+
+
+def _carried(variables: Sequence[ContextVar[Any]]) -> Carried:
+    from rota.carrying import Carried
+
+    return Carried(variables)
 
 
 def _chosen(now: datetime | None) -> Micros | None:

@@ -173,6 +173,8 @@ async def aperform(run: Run) -> Outcome:
         args, kwargs = run.task.signature.decode(run.job.args)
         job = CurrentJob(run.job, run)
         enter(job)
+        if run.job.context is not None:
+            run.task.desk.restore(run.job.context)
         if run.task.hooks.inside:
             value = await _awrapped(run, job, args, kwargs)
         else:
@@ -274,6 +276,8 @@ def _stopped(why: str) -> End:
 def _call(run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
     job = CurrentJob(run.job, run)
     enter(job)
+    if run.job.context is not None:
+        run.task.desk.restore(run.job.context)
     if run.task.hooks.inside:
         return _wrapped(run, job, args, kwargs)
     return run.task.function(*args, **kwargs)

@@ -25,6 +25,7 @@ class Stoppable(Protocol):
     stop: str | None
     noticed: bool
     progress: str | None
+    worker: str
 
 
 @runtime_checkable
@@ -73,6 +74,11 @@ class CurrentJob:
     def arguments(self) -> dict[str, Any]:
         """The arguments as they are stored: plain JSON values by their names; those without one are a list under `*`."""
         return msgspec.json.decode(self._claimed.args, type=dict[str, Any])
+
+    @property
+    def worker(self) -> str:
+        """The id of the worker that runs it; empty in eager mode, and where its worker was lost."""
+        return self._run.worker
 
     @property
     def should_stop(self) -> bool:
@@ -141,6 +147,11 @@ def current_job() -> CurrentJob:
         return _current.get()
     except LookupError:
         raise LookupError("no job is running here: current_job() is for the body of a task") from None
+
+
+def running_job() -> CurrentJob | None:
+    """The same, or `None` outside of a job."""
+    return _current.get(None)
 
 
 def enter(job: CurrentJob) -> None:

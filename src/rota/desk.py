@@ -25,6 +25,7 @@ from rota.stores.base import Store
 from rota.task import Task
 
 if TYPE_CHECKING:  # loaded by those who ask for it
+    from rota.carrying import Carried
     from rota.limiting import Limiting
     from rota.rules.explain import Explanation
     from rota.stores.database import Steps
@@ -50,6 +51,8 @@ class Owner(Protocol):
     def eager(self) -> bool: ...
     @property
     def limiting(self) -> Limiting | None: ...
+    @property
+    def carried(self) -> Carried | None: ...
     @property
     def hooks(self) -> Hooks: ...
     def now(self) -> Micros | None: ...
@@ -115,7 +118,17 @@ class StoreDesk:
     async def in_thread(self, call: Callable[[], T]) -> T:
         return await self.door.run(call)
 
+    def carry(self, args: str) -> str | None:
+        """What goes along with a job that has these arguments; see `rota.carrying`."""
+        carried = self._app.carried
+        return None if carried is None else carried.pack(len(args.encode()), self.max_payload)
+
     # -- for bodies -----------------------------------------------------------------------------
+
+    def restore(self, context: str) -> None:
+        """Set the context variables of the body's context that its job brought along."""
+        if self._app.carried is not None:
+            self._app.carried.unpack(context)
 
     def finish_within(self, connection: object, worker: str, end: Ended, before: bool) -> None:
         from rota.within import blocking, work

@@ -41,6 +41,8 @@ class Desk(Protocol):
     async def atake_many(self, jobs: Iterable[NewJob], connection: object = None) -> list[Job[Any]]: ...
     def defaults(self, name: str) -> Options: ...
     async def in_thread(self, call: Callable[[], R]) -> R: ...
+    def carry(self, args: str) -> str | None: ...
+    def restore(self, context: str) -> None: ...
     def finish_within(self, connection: object, worker: str, end: Ended, before: bool) -> None: ...
     async def afinish_within(self, connection: object, worker: str, end: Ended, before: bool) -> None: ...
 
@@ -128,7 +130,17 @@ class BoundTask(Generic[P, R]):
         o = self._options
         text = self._task.signature.encode(args, kwargs, self._task.desk.max_payload)
         return NewJob(
-            new_id(), self._task.name, o.queue, text, o.priority, o.run_at, o.delay, o.max_attempts, o.key, o.key_waiting
+            new_id(),
+            self._task.name,
+            o.queue,
+            text,
+            o.priority,
+            o.run_at,
+            o.delay,
+            o.max_attempts,
+            o.key,
+            o.key_waiting,
+            self._task.desk.carry(text),
         )
 
 
@@ -264,7 +276,10 @@ class NamedTask:
 
     def _new(self, args: tuple[Any, ...], kwargs: dict[str, Any], o: Options) -> NewJob:
         text = encode_untyped(args, kwargs, self._desk.max_payload)
-        return NewJob(new_id(), self.name, o.queue, text, o.priority, o.run_at, o.delay, o.max_attempts, o.key, o.key_waiting)
+        context = self._desk.carry(text)
+        return NewJob(
+            new_id(), self.name, o.queue, text, o.priority, o.run_at, o.delay, o.max_attempts, o.key, o.key_waiting, context
+        )
 
 
 class TaskDecorator(Protocol):

@@ -22,7 +22,7 @@ import msgspec
 
 from rota.clock import SECOND
 from rota.codec.text import escape
-from rota.context import CurrentJob, current_job
+from rota.context import running_job
 from rota.events import Event, Kind
 
 Line = Callable[[logging.LogRecord], str]
@@ -162,7 +162,7 @@ def _text(record: logging.LogRecord) -> str:
         said = f"{record.name}: {said}"
     if record.levelno >= logging.WARNING:
         said = f"{record.levelname.lower()}: {said}"
-    if (job := _job()) is not None:
+    if (job := running_job()) is not None:
         said = f"{said}  [{job.id[-6:]}]"
     return "\n".join([said, *_trace(record)])
 
@@ -211,8 +211,8 @@ def json_line(record: logging.LogRecord) -> str:
         }
     else:
         told |= {"message": record.getMessage(), "logger": record.name}
-        if (job := _job()) is not None:
-            told |= {"id": job.id, "task": job.task, "attempt": job.attempt}
+        if (job := running_job()) is not None:
+            told |= {"id": job.id, "task": job.task, "queue": job.queue, "attempt": job.attempt, "worker": job.worker}
         if trace := _trace(record):
             told["trace"] = "\n".join(trace)
     return _encode(told)
@@ -229,14 +229,6 @@ def _trace(record: logging.LogRecord) -> list[str]:
     if not record.exc_info:
         return []
     return escape(logging.Formatter().formatException(record.exc_info)).splitlines()
-
-
-def _job() -> CurrentJob | None:
-    """The job whose body logs this."""
-    try:
-        return current_job()
-    except LookupError:
-        return None
 
 
 def _colours(stream: TextIO) -> bool:

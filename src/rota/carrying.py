@@ -1,0 +1,75 @@
+"""The context variables that go along with a job, from where it is enqueued to its body."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import msgspec
+
+from rota.codec.wire import brief, refusal, weigh, write
+from rota.errors import ArgumentsError, ConfigError
+
+_UNSET = object()
+
+
+class Carried:
+    """The variables that an app declared. Names are all that is stored of them, so they are what both sides must agree on."""
+
+    def __init__(self, variables: Sequence[ContextVar[Any]]) -> None:
+        """Raises `ConfigError` for what is no list of variables with a name each."""
+        self._variables: dict[str, ContextVar[Any]] = {}
+        if isinstance(variables, ContextVar | str) or not isinstance(variables, Sequence):
+            raise ConfigError(f"context={brief(variables)}: pass a list of context variables, for example context=[tenant]")
+        for variable in variables:
+            if not isinstance(variable, ContextVar):
+                raise ConfigError(f"context has {brief(variable)} in it, which is no ContextVar")
+            if variable.name in self._variables:
+                raise ConfigError(f"two context variables are named {variable.name}: give one of them another name")
+            self._variables[variable.name] = variable
+
+    def pack(self, weight: int, limit: int) -> str | None:
+        """The values that are set here as JSON by name, or `None` where none is; they weigh on top of `weight` bytes.
+
+        Raises `ArgumentsError` for one that would not come back as it is, and `PayloadTooLarge`.
+        """
+        values = {}
+        for name, variable in self._variables.items():
+            if (value := variable.get(_UNSET)) is not _UNSET:
+                values[name] = value
+        if not values:
+            return None
+        try:
+            text = write(values)
+            if msgspec.json.decode(text) != values:
+                raise _changed(values)
+        except ArgumentsError:
+            raise
+        except Exception as error:
+            raise _unstorable(values, error) from error
+        weigh(text, limit - weight, f"what is carried along, besides {weight:,} bytes of arguments,")
+        return text.decode()
+
+    def unpack(self, text: str) -> None:
+        """Set the variables of this context to these values. What is not declared here is passed over."""
+        for name, value in msgspec.json.decode(text).items():
+            if (variable := self._variables.get(name)) is not None:
+                variable.set(value)
+
+
+def _changed(values: dict[str, Any]) -> ArgumentsError:
+    name = next(name for name, value in values.items() if msgspec.json.decode(write(value)) != value)
+    return ArgumentsError(
+        f"the context variable {name} cannot be carried along: {brief(values[name])} would not come back from JSON as it is; "
+        "keep text, numbers, lists or dicts in it"
+    )
+
+
+def _unstorable(values: dict[str, Any], error: Exception) -> ArgumentsError:
+    for name, value in values.items():
+        try:
+            write(value)
+        except Exception as inner:  # noqa: BLE001 - a value's own code may raise anything
+            return refusal(value, f"the context variable {name}", inner)
+    return ArgumentsError(f"the context variables cannot be carried along: {error}")
