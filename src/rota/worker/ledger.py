@@ -197,7 +197,7 @@ class Ledger:
             if not self._hear(line) or self._own is not None:
                 return
         if not self._stopping.is_set():
-            self._lookout.heed_pauses()
+            self._lookout.heed_pauses(jobs_wait=self._crew.waiting > 0)
             self._hand_back(self._crew.unstarted_of(self._lookout.paused), "its queue was paused")
             self._lookout.promote()
         if not self._more_now() and not self._done():

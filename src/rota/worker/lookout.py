@@ -138,8 +138,13 @@ class Lookout:
             self.after(ask, found.claimed)
         self._opens_at = None if found.next_in is None else time.monotonic() + found.next_in / SECOND
 
-    def heed_pauses(self) -> None:
-        """Ask which queues are paused, if there is cause: someone may have paused or resumed one, or a pause ends now."""
+    def heed_pauses(self, jobs_wait: bool) -> None:
+        """Ask which queues are paused, if there is cause: someone may have paused or resumed one, or a pause ends now.
+
+        While jobs wait in the worker for a slot it asks now and then, for they would begin without any further claim.
+        """
+        if jobs_wait:
+            self._look_at_pauses_by(self._paused_as_of + _SELDOM)
         if time.monotonic() >= self._look_at_pauses_at:
             self._look_at_pauses()
 
