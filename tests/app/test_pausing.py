@@ -106,7 +106,7 @@ def test_a_span_counts_from_now(mailed: Rota, clock: Clock, until: Any) -> None:
         (0, "would be over at once"),
         (-1, "negative"),
         ("tomorrow", "no span of time"),
-        (datetime(2030, 1, 1), "no time zone"),
+        (datetime(2030, 1, 1), "no time zone"),  # noqa: DTZ001
         (True, "no span of time"),
     ],
 )

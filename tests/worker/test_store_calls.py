@@ -21,7 +21,7 @@ from working import working
 PATIENCE = 30.0
 ONCE = ["declare", "join", "twin", "line", "rest", "reconcile", "leave"]
 """Operations that a worker calls once, or not again in a short life: their first call fails; of the others, the second."""
-OPERATIONS = ["post", "answered", "wait", "beat", "promote", "queues", "lost", *ONCE]
+OPERATIONS = ["post", "answered", "wait", "beat", "promote", "queues", "paused", "lost", *ONCE]
 
 
 class Faulty:
