@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from rota import Rota, State
+from servers import PostgresServer
 from supervisor.conftest import Yard
 
 
@@ -42,6 +45,36 @@ def test_a_setting_that_cannot_be_right_is_told_in_a_line(yard: Yard, options: t
     assert parent.wait() == status
     assert parent.log.count(said) == 1
     assert "Traceback" not in parent.log
+
+
+def test_closed_standard_streams_are_no_trouble(yard: Yard, app: Rota) -> None:
+    parent = yard.start("--processes", "2", before=("sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh"))
+    yard.working(2)
+    assert app.named("quick").enqueue().wait(30).status is State.SUCCEEDED
+    assert parent.stopped() == 0
+
+
+@pytest.mark.slow
+def test_processes_that_start_on_a_full_server_wait_for_it(tmp_path: Path) -> None:
+    server = PostgresServer(max_connections="24")
+    try:
+        server.start()
+        with Rota(server.url(application_name="test")) as app, ExitStack() as others:
+            app.store.open()
+            yard = Yard(tmp_path, server.url(), app)
+            others.callback(yard.close)
+            with ExitStack() as crowd:
+                with pytest.raises(psycopg.OperationalError):
+                    while True:
+                        crowd.enter_context(server.connect())
+                parent = yard.start("--processes", "4", "--concurrency", "20")
+                parent.said("the store is away", times=8)
+                children = [process.pid for process in parent.processes()]
+            assert sorted(yard.working(4)) == sorted(children)
+            assert sum(" rota: " in said for said in server.backends().values()) <= 20
+            assert parent.stopped() == 0
+    finally:
+        server.close()
 
 
 def test_children_find_the_app_where_their_supervisor_was_told_to_look(yard: Yard, app: Rota, tmp_path: Path) -> None:

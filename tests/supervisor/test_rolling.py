@@ -18,7 +18,6 @@ both = pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
 DONE = "rolling restart: done, every worker is a new process"
 
 
-@both
 def test_one_after_another_is_replaced_while_jobs_run_to_their_end(yard: Yard, app: Rota) -> None:
     go = yard.folder / "go"
     jobs = app.named("until").enqueue_many([(str(go),)] * 3)

@@ -91,8 +91,21 @@ def test_a_second_signal_hands_back_at_once(yard: Yard, app: Rota) -> None:
     assert [(job.refresh().status, job.attempt) for job in jobs] == [(State.QUEUED, 0)] * 2
 
 
+IMPATIENT = """
+import logging
+import sys
+
+from rota.supervisor import Plan, Supervisor
+
+logging.basicConfig(level="INFO")
+plan = Plan([sys.executable, "-m", "rota", *sys.argv[1:]], processes=2, shutdown_timeout=0, grace=3)
+sys.exit(Supervisor(plan).run())
+"""
+
+
 def test_a_process_that_does_not_end_in_time_is_killed(yard: Yard, app: Rota) -> None:
-    parent = yard.start("--processes", "2", "--shutdown-timeout", "0s")
+    (yard.folder / "impatient.py").write_text(IMPATIENT)
+    parent = yard.start(module="impatient")
     [first, _] = yard.working(2)
     os.kill(first, signal.SIGSTOP)
     assert parent.stopped() == 1

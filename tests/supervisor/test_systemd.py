@@ -42,7 +42,7 @@ class Manager:
         self._socket.close()
 
 
-@pytest.fixture(params=["file", "abstract"])
+@pytest.fixture(params=["file"])
 def manager(request: pytest.FixtureRequest) -> Iterator[Manager]:
     with TemporaryDirectory() as folder:  # an address has room for about a hundred characters
         manager = Manager(f"{folder}/notify" if request.param == "file" else f"@rota-test-{Path(folder).name}")
@@ -60,8 +60,12 @@ def test_a_supervisor_tells_that_it_is_ready_well_restarting_and_stopping(yard: 
     manager.hears("RELOADING=1\nMONOTONIC_USEC=")
     manager.hears("READY=1", times=2)
     assert "rolling restart: done" in parent.log
+    (yard.folder / "shop.py").write_text("this is no Python")
+    parent.send(signal.SIGHUP)
+    manager.hears("READY=1\nSTATUS=rolling restart failed: a new worker did not start")
     assert parent.stopped() == 0
-    assert manager.heard[-1] == "STOPPING=1\nSTATUS=waiting for running jobs"
+    told = [message for message in manager.heard if message != "WATCHDOG=1"]
+    assert told[-1] == "STOPPING=1\nSTATUS=waiting for running jobs"
 
 
 def test_it_is_not_ready_while_a_process_cannot_load_the_app(yard: Yard, manager: Manager, tmp_path: Path) -> None:
@@ -81,6 +85,7 @@ def test_a_worker_without_a_supervisor_tells_the_same(yard: Yard, app: Rota, man
     assert "STOPPING=1\nSTATUS=waiting for running jobs" in manager.heard
 
 
+@pytest.mark.parametrize("manager", ["file", "abstract"], indirect=True)
 def test_a_watchdog_that_is_meant_for_another_process_is_not_fed(monkeypatch: pytest.MonkeyPatch, manager: Manager) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", manager.address)
     monkeypatch.setenv("WATCHDOG_USEC", "1000")

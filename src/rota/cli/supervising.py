@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,7 +46,15 @@ def supervise(
         max_memory=max_memory,
         reload=_watched(spec, folder, reload_dirs) if reload else (),
     )
+    _fill_standard_streams()
     return Supervisor(plan).run()
+
+
+def _fill_standard_streams() -> None:
+    """Have something open where a standard stream was closed: else a pipe to a worker would get its number."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(number, True)
+    os.close(number)
 
 
 def _watched(spec: str, folder: Path, given: Sequence[str]) -> list[Path]:

@@ -104,10 +104,12 @@ class Child:
             case "joined":
                 self.workers.append(rest)
                 self.joined_at = self.joined_at or now
-            case "ended":
+            case "ended" if rest.isdecimal():
                 self.jobs += int(rest)
-            case _:
+            case "alive" | "led" | "beat":
                 self._heard[word] = now
+            case _:  # a word of another version
+                pass
 
     def pardon(self) -> None:
         """Whoever listens was held up, so the silence until now says nothing."""

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-GRACE = 10.0
-"""Seconds that a process may take to end beyond what its jobs were given; then it is killed."""
 START = 300.0
 """Seconds within which a new process must have loaded the app."""
 STEADY = 30.0
@@ -29,6 +27,8 @@ class Plan(Struct, frozen=True):
     name: str | None = None
     """The processes are called by this and their number."""
     shutdown_timeout: float = 30.0
+    grace: float = 10.0
+    """What a process may take to end beyond what its jobs were given; then it is killed."""
     silence: float = 120.0
     """For how long a process may give no sign of life."""
     max_jobs: int | None = None

@@ -18,7 +18,7 @@ from types import FrameType
 from msgspec import Struct
 
 from rota.supervisor.child import Child, Exited, Heard
-from rota.supervisor.plan import FIRST, GRACE, STAGGER, START, Plan, about
+from rota.supervisor.plan import FIRST, STAGGER, START, Plan, about
 from rota.supervisor.reload import Changed, Watch
 from rota.supervisor.slot import Slot
 from rota.supervisor.systemd import Notifier
@@ -292,7 +292,7 @@ class Supervisor:
     def _retire(self, child: Child) -> None:
         """Let a process end that is not needed any more: it has the time of a stop for its jobs."""
         self._leaving.add(child)
-        child.stop("stop", self._plan.shutdown_timeout + GRACE)
+        child.stop("stop", self._plan.shutdown_timeout + self._plan.grace)
 
     # -- signals and files ----------------------------------------------------------------------
 
@@ -321,9 +321,9 @@ class Supervisor:
             log.info("stopping %d workers; another signal has them hand back their jobs at once", len(self._children()))
         for child in self._children():
             if self._signals == 1:
-                child.stop("stop", plan.shutdown_timeout + GRACE)
+                child.stop("stop", plan.shutdown_timeout + plan.grace)
             else:
-                child.stop("now", GRACE)
+                child.stop("now", self._plan.grace)
 
     def _reload(self, files: list[Path]) -> None:
         if self._signals:
@@ -335,7 +335,7 @@ class Supervisor:
         for slot in self._slots:
             for child in slot.children:
                 self._leaving.add(child)
-                child.stop("now", GRACE)
+                child.stop("now", self._plan.grace)
             slot.child = slot.coming = slot.start_at = None
         if not self._leaving:
             self._reloaded()
