@@ -3,6 +3,7 @@ SIGTERM at another moment."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -54,10 +55,24 @@ def set_clock(ahead: float) -> None:
     time.time_ns = lambda: nanoseconds() + int(ahead * 1_000_000_000)
 
 
+def leave_out_what_windows_lacks() -> None:
+    """Forks, and event loops that take signals."""
+    del os.fork
+
+    def refuse(*_: object) -> None:
+        raise NotImplementedError
+
+    loop = asyncio.new_event_loop()
+    type(loop).add_signal_handler = refuse  # type: ignore[method-assign]
+    loop.close()
+
+
 def main() -> int:
     options = json.loads(sys.argv[1])
-    for name in options.pop("without", []):
-        delattr(signal, name)
+    if without := options.pop("without", []):
+        for name in without:
+            delattr(signal, name)
+        leave_out_what_windows_lacks()
     if ahead := options.pop("ahead", 0):
         set_clock(ahead)
     calls, after = options.pop("sigterm", (0, False))

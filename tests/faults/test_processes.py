@@ -27,7 +27,7 @@ def test_parent_and_child_both_enqueue_after_a_fork(app: Rota, fleet: Fleet) -> 
 
 def test_a_worker_runs_on_a_system_without_the_signals_of_unix(app: Rota, fleet: Fleet, ledger: Path) -> None:
     worker = fleet.worker(without=UNIX_ONLY)
-    jobs = [app.named(task).enqueue(0.1) for task in ("nap", "anap")]
+    jobs = [app.named(task).enqueue(0.1) for task in ("nap", "anap", "hog_isolated")]
     overrun = app.named("limited").using(max_attempts=1).enqueue(2.0)
     eventually(lambda: all(job.refresh().status is State.SUCCEEDED for job in jobs))
     eventually(lambda: overrun.refresh().status is State.FAILED)

@@ -6,11 +6,14 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
 
 import isolated_bodies
 import pytest
+from asgiref.sync import async_to_sync
 
 from rota import Rota, current_job
 from rota.model import State
@@ -95,6 +98,15 @@ def test_a_process_serves_one_body_after_another(isolated: Rota) -> None:
         assert len({job.wait(PATIENCE).result() for job in jobs}) == 1
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system does not tell what a process has open")
+def test_an_isolated_bodys_process_inherits_no_connection(isolated: Rota) -> None:
+    with working(isolated):
+        theirs = set(isolated_bodies.open_files.enqueue().wait(PATIENCE).result())
+        ours = set(isolated_bodies.files())
+    assert ours
+    assert theirs & ours == set()
+
+
 @pytest.mark.parametrize("end", ENDS)
 def test_whatever_a_plain_body_raises_is_a_failure_and_the_worker_lives(app: Rota, end: Callable[[], None]) -> None:
     bad = app.task(name="bad", max_attempts=1)(end)
@@ -177,7 +189,12 @@ def test_a_context_variable_set_in_a_body_is_gone_in_the_next(app: Rota) -> None
 
 
 @pytest.mark.parametrize("concurrency", [1, 10])
-def test_a_plain_body_may_run_a_loop_and_enqueue_by_both_ways(app: Rota, concurrency: int) -> None:
+@pytest.mark.parametrize(
+    "finish", [lambda function: asyncio.run(function()), lambda function: async_to_sync(function)()], ids=["run", "to_sync"]
+)
+def test_a_plain_body_may_run_a_loop_and_enqueue_by_both_ways(
+    app: Rota, concurrency: int, finish: Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
+) -> None:
     @app.task
     def leaf() -> None: ...
 
@@ -187,12 +204,12 @@ def test_a_plain_body_may_run_a_loop_and_enqueue_by_both_ways(app: Rota, concurr
             await asyncio.gather(leaf.aenqueue(), asyncio.sleep(0))
 
         leaf.enqueue()
-        asyncio.run(inside())
+        finish(inside)
 
     with working(app, concurrency=concurrency):
-        jobs = both.enqueue_many([()] * 60)
+        jobs = both.enqueue_many([()] * 40)
         assert {job.wait(60).status for job in jobs} == {State.SUCCEEDED}
-        eventually(lambda: app.stats().states[State.SUCCEEDED] == 180)
+        eventually(lambda: app.stats().states[State.SUCCEEDED] == 120)
 
 
 def test_a_body_knows_its_own_job(app: Rota) -> None:
