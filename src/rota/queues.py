@@ -10,7 +10,7 @@ from msgspec import Struct
 from rota.clock import Micros, at, moment, span
 from rota.codec.wire import brief
 from rota.errors import ConfigError
-from rota.model import PauseRow, State, Unfinished
+from rota.model import PauseRow, State, Unfinished, WorkerRow
 from rota.options import check_name
 from rota.stores.base import Store
 
@@ -54,13 +54,24 @@ class Queue(Struct, frozen=True):
 def queues(store: Store, known: Iterable[str], now: Micros | None) -> list[Queue]:
     """Each queue that has unfinished jobs, is paused, is served by name or is among the known ones; by name."""
     present = store.vitals().now if now is None else now
-    unfinished = store.unfinished()
-    pauses = {pause.queue: pause for pause in in_force(store.pauses(), present)}
-    served = [name for worker in store.workers() for name in worker.queues or ()]
-    names = {*known, *pauses, *served, *(each.queue for each in unfinished)}
-    return [
-        queue_of(name, [each for each in unfinished if each.queue == name], pauses.get(name), present) for name in sorted(names)
-    ]
+    return listed(store.unfinished(), store.pauses(), store.workers(), known, present)
+
+
+def listed(
+    unfinished: Iterable[Unfinished],
+    pauses: Iterable[PauseRow],
+    workers: Iterable[WorkerRow],
+    known: Iterable[str],
+    now: Micros,
+) -> list[Queue]:
+    """The same, of what was read from a store."""
+    by_queue: dict[str, list[Unfinished]] = {name: [] for name in known}
+    for each in unfinished:
+        by_queue.setdefault(each.queue, []).append(each)
+    paused = {pause.queue: pause for pause in in_force(pauses, now)}
+    for name in (*paused, *(name for worker in workers for name in worker.queues or ())):
+        by_queue.setdefault(name, [])
+    return [queue_of(name, by_queue[name], paused.get(name), now) for name in sorted(by_queue)]
 
 
 def queue_of(name: str, unfinished: Iterable[Unfinished], pause: PauseRow | None, now: Micros) -> Queue:

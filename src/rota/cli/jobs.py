@@ -36,7 +36,7 @@ _LONG = 4_000
 
 @click.group(
     invoke_without_command=True,
-    short_help="List, show, explain, retry, cancel and delete jobs.",
+    short_help="List, show, explain, retry, cancel, delete and edit jobs.",
     subcommand_metavar="[COMMAND]",
 )
 @filters

@@ -13,6 +13,7 @@ from rota.model import AttemptRow, Changed, JobRow, Migration, WorkerRow
 from rota.operate import Stats
 
 if TYPE_CHECKING:
+    from rota.queues import Queue
     from rota.rules.explain import Explanation
     from rota.rules.health import Problem
     from rota.rules.rooms import Room
@@ -86,6 +87,21 @@ def room_record(room: Room) -> Record:
     }
 
 
+def queue_record(queue: Queue) -> Record:
+    """`paused_at` is null where the queue is not paused, `paused_until` where its pause does not end by itself."""
+    pause = queue.pause
+    return {
+        "name": queue.name,
+        "states": {state.value: number for state, number in queue.states.items()},
+        "jobs": queue.jobs,
+        "oldest_run_at": moment(queue.oldest),
+        "paused": queue.paused,
+        "paused_at": None if pause is None else moment(pause.at),
+        "paused_until": None if pause is None else moment(pause.until),
+        "paused_by": None if pause is None else pause.by or None,
+    }
+
+
 def explanation_record(found: Explanation) -> Record:
     return {
         "id": found.id,
@@ -97,6 +113,8 @@ def explanation_record(found: Explanation) -> Record:
         "limit": None if found.room is None else room_record(found.room),
         "holders": found.holders,
         "ahead": found.ahead,
+        "paused": found.pause is not None,
+        "paused_until": None if found.pause is None else moment(found.pause.until),
     }
 
 

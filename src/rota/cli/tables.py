@@ -39,19 +39,26 @@ class Cell:
 
 def write_table(columns: Sequence[Column], rows: Sequence[Sequence[Cell | str]]) -> None:
     """Write the heads and the rows to the standard output."""
+    for line in table_lines(columns, rows, screen_width()):
+        say(line)
+
+
+def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[Cell | str]], width: int | None) -> list[str]:
+    """The heads and the rows, styled, each cut to fit so many characters (`None`: whole)."""
     cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
     shown = [[_line(cell.text) for cell in row] for row in cells]
     natural = [max([_width(column.name), *(_width(row[at]) for row in shown)]) for at, column in enumerate(columns)]
-    widths = _fit(columns, natural, screen_width())
+    widths = _fit(columns, natural, width)
     last = max(widths)
-    heads = [_set(columns[at], columns[at].name.upper(), width, at == last) for at, width in widths.items()]
-    say(click.style(_joined(heads), dim=True))
+    heads = [_set(columns[at], columns[at].name.upper(), room, at == last) for at, room in widths.items()]
+    lines = [click.style(_joined(heads), dim=True)]
     for row, texts in zip(cells, shown, strict=True):
         parts = []
-        for at, width in widths.items():
-            text = _set(columns[at], texts[at], width, at == last)
+        for at, room in widths.items():
+            text = _set(columns[at], texts[at], room, at == last)
             parts.append(click.style(text, fg=row[at].colour, bold=row[at].bold or None))
-        say(_joined(parts))
+        lines.append(_joined(parts))
+    return lines
 
 
 def screen_width() -> int | None:

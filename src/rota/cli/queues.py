@@ -1,0 +1,158 @@
+"""`rota queues`: what queues there are, and who paused them; pausing and resuming."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from datetime import datetime
+
+import click
+
+from rota.app import Rota
+from rota.cli.durations import duration
+from rota.cli.moments import moment
+from rota.cli.place import reach_existing, reaches_app
+from rota.cli.records import moment as shown
+from rota.cli.records import queue_record, write_json
+from rota.cli.saying import say
+from rota.cli.tables import Cell, Column, write_table
+from rota.cli.words import COLOURS, ago
+from rota.clock import Micros
+from rota.codec.text import escape
+from rota.model import State
+from rota.queues import Queue
+
+STATES = tuple(state for state in State if not state.final)
+
+
+@click.group(invoke_without_command=True, short_help="List queues; pause and resume them.", subcommand_metavar="[COMMAND]")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reaches_app
+@click.pass_context
+def queues(ctx: click.Context, as_json: bool) -> None:
+    """List the queues: how many unfinished jobs each has, how long the first of them has waited, and whether it is paused.
+
+    These are the queues that have unfinished jobs, are paused, or are named by a worker or by the app.
+
+    \b
+    Examples:
+      rota queues --app shop.tasks:app
+      rota queues --json | jq -r '.queues[] | select(.paused).name'
+      rota queues pause mail --for 10m
+      rota queues resume mail
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    app = reach_existing(ctx)
+    found = app.queues()
+    if as_json:
+        write_json({"queues": [queue_record(queue) for queue in found]})
+    elif not found:
+        say("no queues")
+    else:
+        now = now_of(app)
+        shown_states = [state for state in STATES if state is not State.HELD or any(queue.states[state] for queue in found)]
+        columns = [Column("queue", flexible=True), *(Column(state, right=True) for state in shown_states)]
+        columns += [Column("oldest", right=True), Column("paused", flexible=True)]
+        write_table(columns, [_row(queue, shown_states, now) for queue in found])
+
+
+@queues.command("pause", short_help="Have workers leave a queue alone.")
+@click.argument("name")
+@click.option("--for", "span", type=duration, help="For so long, such as 10m; without it and --until, until it is resumed.")
+@click.option("--until", type=moment, metavar="MOMENT", help="Until then, such as 2030-01-31T09:00+01:00.")
+@click.option("--by", help="Who does it, for those who look; by default you and this machine.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reaches_app
+@click.pass_context
+def pause(ctx: click.Context, name: str, span: float | None, until: datetime | None, by: str | None, as_json: bool) -> None:
+    """Have all workers leave the jobs of the queue NAME alone, over restarts and deploys, until it is resumed.
+
+    Running jobs go on, and jobs may be enqueued. Workers hear of it within about a second. To pause a queue that is paused
+    sets its end anew.
+
+    \b
+    Examples:
+      rota queues pause mail
+      rota queues pause mail --for 10m
+      rota queues pause mail --until 2030-01-31T09:00+01:00
+    """
+    if span is not None and until is not None:
+        raise click.UsageError("--for and --until are both given: pass one of them")
+    app = reach_existing(ctx)
+    known = [queue.name for queue in app.queues()]
+    app.pause(name, until if until is not None else span, _me() if by is None else by)
+    paused = _found(app, name)
+    if name not in known:
+        others = ", ".join(escape(each) for each in known) or "none"
+        say(
+            f"rota: no unfinished job is on queue {name!r}, and neither a worker nor this app names it, but paused it is; "
+            f"the queues that are known are: {others}",
+            err=True,
+        )
+    if as_json:
+        write_json(queue_record(paused))
+        return
+    end = "it is resumed" if paused.pause is None or paused.pause.until is None else shown(paused.pause.until)
+    say(f"{escape(name)} is paused until {end}; {_waiting(paused)}")
+
+
+@queues.command("resume", short_help="Let workers take up a queue again.")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reaches_app
+@click.pass_context
+def resume(ctx: click.Context, name: str, as_json: bool) -> None:
+    """End the pause of the queue NAME. Sleeping workers wake at once. To resume what is not paused is no error.
+
+    \b
+    Examples:
+      rota queues resume mail
+    """
+    app = reach_existing(ctx)
+    was = app.resume(name)
+    queue = _found(app, name)
+    if as_json:
+        write_json(queue_record(queue))
+    else:
+        say(f"{escape(name)} goes on; {_waiting(queue)}" if was else f"{escape(name)} was not paused")
+
+
+def state_cells(queue: Queue, states: list[State]) -> list[Cell | str]:
+    return [Cell(str(queue.states[state]), COLOURS[state]) if queue.states[state] else "-" for state in states]
+
+
+def paused_cell(queue: Queue, now: Micros) -> Cell | str:
+    if queue.pause is None:
+        return "-"
+    by = f" by {queue.pause.by}" if queue.pause.by else ""
+    left = "" if queue.pause.until is None else f", {ago(now, queue.pause.until)} left"
+    return Cell(f"for {ago(queue.pause.at, now)}{by}{left}", "yellow")
+
+
+def now_of(app: Rota) -> Micros:
+    now = app.now()
+    return app.store.vitals().now if now is None else now
+
+
+def _row(queue: Queue, states: list[State], now: Micros) -> list[Cell | str]:
+    waited = "-" if queue.oldest is None else ago(queue.oldest, now)
+    return [Cell(queue.name, bold=True), *state_cells(queue, states), waited, paused_cell(queue, now)]
+
+
+def _found(app: Rota, name: str) -> Queue:
+    there = next((queue for queue in app.queues() if queue.name == name), None)
+    return Queue(name, dict.fromkeys(STATES, 0)) if there is None else there
+
+
+def _waiting(queue: Queue) -> str:
+    due = queue.states[State.QUEUED] + queue.states[State.HELD]
+    return "no due job waits there" if not due else "1 due job waits there" if due == 1 else f"{due} due jobs wait there"
+
+
+def _me() -> str:
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # nobody the system knows by a name
+        user = "someone"
+    return f"{user} on {socket.gethostname()}"

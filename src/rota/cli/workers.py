@@ -1,0 +1,120 @@
+"""`rota workers`: who works, and on what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from rota.cli.durations import brief
+from rota.cli.place import reach_existing, reaches_app
+from rota.cli.queues import now_of
+from rota.cli.records import job_record, value, worker_record, write_json
+from rota.cli.saying import say
+from rota.cli.tables import Cell, Column, write_table
+from rota.cli.words import ago, many
+from rota.clock import SECOND, Micros
+from rota.codec.text import escape
+from rota.model import Filter, JobRow, State, WorkerRow
+
+_WORKERS = (
+    Column("worker", flexible=True),
+    Column("host", flexible=True, drop=2),
+    Column("pid", right=True),
+    Column("queues", flexible=True),
+    Column("slots", right=True),
+    Column("jobs", right=True),
+    Column("since", right=True),
+    Column("lease", right=True),
+    Column("version", drop=1),
+)
+_JOBS = (
+    Column("job"),
+    Column("task", flexible=True),
+    Column("worker", flexible=True),
+    Column("attempt", drop=2, right=True),
+    Column("for", right=True),
+    Column("progress", flexible=True, drop=1),
+)
+
+
+@click.command(short_help="List workers and the jobs that they run.")
+@click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many running jobs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reaches_app
+@click.pass_context
+def workers(ctx: click.Context, limit: int, as_json: bool) -> None:
+    """List the workers: where each runs, what it serves, its slots, how its lease stands, and the jobs that it has.
+
+    A worker may have more jobs than slots: it claims some ahead.
+
+    \b
+    Examples:
+      rota workers --url sqlite:///jobs.db
+      rota workers --json | jq '.workers[] | {name, jobs: [.jobs[].id]}'
+    """
+    app = reach_existing(ctx)
+    known = app.workers()
+    running = app.store.find(Filter((State.RUNNING,)), limit)
+    if as_json:
+        write_json({"workers": [_record(worker, running) for worker in known], "more": len(running) == limit})
+        return
+    if not known:
+        say("no worker is at work")
+        return
+    now = now_of(app)
+    write_table(_WORKERS, [_worker(worker, running, now) for worker in known])
+    if running:
+        say()
+        names = {worker.id: worker.name for worker in known}
+        write_table(_JOBS, [_job(job, names, now) for job in sorted(running, key=lambda job: (job.claimed_at or 0, job.id))])
+    if len(running) == limit:
+        say(click.style(f"perhaps more than {many(limit)}: raise --limit", dim=True))
+
+
+def lease_cell(worker: WorkerRow, now: Micros) -> Cell | str:
+    if worker.fallen:
+        return Cell("fallen", "red")
+    if worker.lease_until <= now:
+        return Cell(f"lost {ago(worker.lease_until, now)} ago", "red")
+    return f"{ago(now, worker.lease_until)} left"
+
+
+def served(worker: WorkerRow) -> str:
+    return "all" if worker.queues is None else ", ".join(worker.queues)
+
+
+def _record(worker: WorkerRow, running: Sequence[JobRow]) -> dict[str, object]:
+    return worker_record(worker) | {"jobs": [job_record(job) for job in running if job.worker == worker.id]}
+
+
+def _worker(worker: WorkerRow, running: Sequence[JobRow], now: Micros) -> list[Cell | str]:
+    has = sum(1 for job in running if job.worker == worker.id)
+    return [
+        Cell(worker.name, bold=True),
+        worker.host,
+        str(worker.pid),
+        served(worker),
+        str(worker.concurrency),
+        Cell(str(has), "yellow") if has else "-",
+        ago(worker.started_at, now),
+        lease_cell(worker, now),
+        worker.version,
+    ]
+
+
+def _job(job: JobRow, names: dict[str, str], now: Micros) -> list[Cell | str]:
+    since = "-" if job.claimed_at is None else brief(max(0, now - job.claimed_at) / SECOND)
+    name = names.get(job.worker or "", job.worker or "")
+    return [job.id, job.task, name, f"{job.attempt}/{job.max_attempts}", since, progress(job)]
+
+
+def progress(job: JobRow) -> str:
+    """How far a body says it is, in few characters."""
+    said = value(job.progress)
+    if not isinstance(said, dict):
+        return ""
+    done, total, note = said.get("done"), said.get("total"), said.get("note")
+    if isinstance(done, int | float) and isinstance(total, int | float) and total:
+        return f"{100 * done / total:.0f} % {escape(str(note or ''))}".strip()
+    return f"{done} {escape(str(note or ''))}".strip()
