@@ -24,39 +24,39 @@ async def finish(own: Own, **result: object) -> None:
 
 def test_the_commit_finishes_the_job_and_a_rollback_does_not(shop: Shop, on: On) -> None:
     @shop.app.task(name="pay", retry=0, keep_result=True)
-    def pay() -> str:
+    def pay(order_id: int) -> str:
         async def use(own: Own) -> None:
             async with own.transaction():
                 await own.run(shop.order(current_job().attempt))
                 await finish(own, result="paid")
                 assert shop.app.get(job.id).status is State.RUNNING
                 if current_job().attempt == 1:
-                    raise Undone
+                    raise Undone("no money")
 
         on(use)
         return "and went home"
 
-    job = pay.enqueue()
-    assert [str(event) for event in shop.app.drain()] == ["failed pay on attempt 1: Undone", "ran pay"]
+    job = pay.enqueue(1)
+    assert [str(event) for event in shop.app.drain()] == ["failed pay on attempt 1: no money", "ran pay"]
     assert (job.refresh().status, job.result(), job.attempt) == (State.SUCCEEDED, "paid", 2)
     assert shop.found()[0] == [2]
 
 
 def test_a_savepoint_that_is_rolled_back_takes_the_finish_along(shop: Shop, on: On) -> None:
     @shop.app.task(name="pay", keep_result=True)
-    def pay() -> str:
+    def pay(order_id: int) -> str:
         async def use(own: Own) -> None:
             async with own.transaction():
                 await own.run(shop.order(1))
                 with pytest.raises(Undone):
                     async with own.savepoint():
                         await finish(own, result="paid")
-                        raise Undone
+                        raise Undone("no money")
 
         on(use)
         return "nothing paid"
 
-    job = pay.enqueue()
+    job = pay.enqueue(1)
     assert str(shop.app.run_one()) == "ran pay"
     assert job.refresh().status is State.SUCCEEDED
     assert shop.found()[0] == [1]
@@ -64,7 +64,7 @@ def test_a_savepoint_that_is_rolled_back_takes_the_finish_along(shop: Shop, on: 
 
 def test_who_lost_the_job_is_refused(shop: Shop, on: On) -> None:
     @shop.app.task(name="pay", max_attempts=2)
-    def pay() -> None:
+    def pay(order_id: int) -> None:
         async def use(own: Own) -> None:
             async with own.transaction():
                 await own.run(shop.order(1))
@@ -75,7 +75,7 @@ def test_who_lost_the_job_is_refused(shop: Shop, on: On) -> None:
         with pytest.raises(LeaseLost, match="its lease was lost, and it is queued"):
             on(use)
 
-    job = pay.enqueue()
+    job = pay.enqueue(1)
     shop.app.run_one()
     assert job.refresh().status is State.QUEUED
     assert shop.found()[0] == []
@@ -83,7 +83,7 @@ def test_who_lost_the_job_is_refused(shop: Shop, on: On) -> None:
 
 def test_another_database_is_refused(shop: Shop, on: On) -> None:
     @shop.app.task(name="pay", max_attempts=1)
-    def pay() -> None:
+    def pay(order_id: int) -> None:
         async def use(own: Own) -> None:
             with pytest.raises(Elsewhere):
                 async with own.transaction():
@@ -91,6 +91,6 @@ def test_another_database_is_refused(shop: Shop, on: On) -> None:
 
         on(use, shop.elsewhere)
 
-    job = pay.enqueue()
+    job = pay.enqueue(1)
     assert str(shop.app.run_one()) == "ran pay"
     assert job.refresh().status is State.SUCCEEDED
