@@ -268,6 +268,7 @@ class Worker:
             log.warning("the store could not be told of the end: %s", error)
         if self._ledger is not None:
             self._ledger.hooks.close()
+            self._ledger.close()  # its line, where it never led
         self._threads.join(0.2)
         self._store.close()
         log.info("stopped")
