@@ -46,13 +46,13 @@ class Aftermath:
         match outcome:
             case Succeeded():
                 if hooks := self._hooks.of(When.SUCCESS, job.task):  # a result is read for those alone who want it
-                    self._call(hooks, job, _result(run, outcome))
+                    self._call(hooks, job, _result(run, outcome), run)
             case Failed(failure) | Again(failure):
                 wait = outcome.wait if isinstance(outcome, Again) else None
                 failed = FailedAttempt(
                     failure.type, failure.message, failure.trace, wait is None, wait=wait, error=run.error_behind(failure)
                 )
-                self._call(self._hooks.of(When.FAILURE, job.task), job, failed)
+                self._call(self._hooks.of(When.FAILURE, job.task), job, failed, run)
             case Snoozed() | Released() | Cancelled():
                 pass
             case _:
@@ -77,13 +77,15 @@ class Aftermath:
         failed = FailedAttempt("WorkerLost", message, "", final, lost=True, wait=None if final else 0)
         self._call(self._hooks.of(When.FAILURE, job.task), CurrentJob(_claimed(job, row), _Gone()), failed)
 
-    def _call(self, hooks: list[Hook], job: CurrentJob, said: object) -> None:
+    def _call(self, hooks: list[Hook], job: CurrentJob, said: object, run: Run | None = None) -> None:
         for hook in hooks:
-            copy_context().run(self._call_one, hook, job, said)
+            copy_context().run(self._call_one, hook, job, said, run)
 
-    def _call_one(self, hook: Hook, job: CurrentJob, said: object) -> None:
+    def _call_one(self, hook: Hook, job: CurrentJob, said: object, run: Run | None) -> None:
         enter(job)
         try:
+            if run is not None and run.job.context is not None and not run.is_unknown:
+                run.task.desk.restore(run.job.context)
             answer = hook.function(job, said)
             if isinstance(answer, Coroutine):
                 self._loop.run(answer, copy_context())

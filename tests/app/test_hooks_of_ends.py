@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextvars import copy_context
 
 from app.conftest import Clock
+from app.hook_words import said
 from app.words import claimed
 from rota import CurrentJob, FailedAttempt, Limit, Rota, Snooze, State, current_job
 from rota.aftermath import Aftermath
@@ -33,6 +36,33 @@ def test_an_eager_success_is_told() -> None:
         app.on_success(lambda job, result: told.append(result))
         app.task(name="t", keep_result=True)(lambda: "x").enqueue()
         assert told == ["x"]
+
+
+def test_hooks_see_the_context_variables_that_their_job_carries(store_url: str) -> None:
+    told: list[tuple[str, str]] = []
+    with Rota(store_url, context=[said]) as app:
+
+        @app.around
+        def around(job: CurrentJob) -> Iterator[None]:
+            told.append(("around", said.get()))
+            yield
+
+        @app.on_success
+        async def success(job: CurrentJob, result: object) -> None:
+            told.append(("on_success", said.get()))
+
+        @app.on_failure
+        def failed(job: CurrentJob, failure: FailedAttempt) -> None:
+            told.append(("on_failure", said.get()))
+
+        def enqueue() -> None:
+            said.set("carried")
+            app.task(name="good")(lambda: None).enqueue()
+            app.task(name="bad", max_attempts=1)(lambda: 1 / 0).enqueue()
+
+        copy_context().run(enqueue)
+        app.drain()
+    assert told == [(when, "carried") for when in ("around", "on_success", "around", "on_failure")]
 
 
 def test_what_does_not_count_is_told_to_no_hook(clocked: Rota, clock: Clock) -> None:
