@@ -32,7 +32,7 @@ async def dawdle(request: Request) -> PlainTextResponse:
 
 web = Starlette(
     routes=[Route("/", home), Route("/send", send), Route("/dawdle", dawdle)],
-    lifespan=app.lifespan(greeting, worker=True, queues=["mail"], shutdown_timeout=0.5),
+    lifespan=app.lifespan(greeting, worker=True, queues=["mail"], shutdown_timeout=0.1),
 )
 
 

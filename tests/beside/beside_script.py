@@ -24,7 +24,7 @@ def serve() -> None:
 
 
 async def serve_in_loop() -> None:
-    async with app.beside(queues=["mail"], shutdown_timeout=0.5):
+    async with app.beside(queues=["mail"], shutdown_timeout=0.1):
         await asyncio.sleep(60)
 
 
@@ -35,6 +35,6 @@ if "warnings" in WORDS:
 if "async" in WORDS:
     asyncio.run(serve_in_loop())
 else:
-    with app, app.beside(queues=["mail"], shutdown_timeout=0.5):
+    with app, app.beside(queues=["mail"], shutdown_timeout=0.1):
         serve()
 print("threads left:", [thread.name for thread in threading.enumerate() if thread.name.startswith("rota")])

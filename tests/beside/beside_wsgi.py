@@ -8,7 +8,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 from beside_tasks import app, deliver, linger
 
-worker = app.beside(queues=["mail"], shutdown_timeout=0.5)
+worker = app.beside(queues=["mail"], shutdown_timeout=0.1)
 
 
 def web(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

@@ -12,21 +12,15 @@ from conftest import fresh_url
 from rota import Rota
 
 
-@pytest.fixture
-def app(store_url: str) -> Iterator[Rota]:
-    with Rota(store_url) as app:
+@pytest.fixture(params=["sqlite", "postgres"])
+def app(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rota]:
+    with fresh_url(request.param, request, tmp_path) as url, Rota(url) as app:
         yield app
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def shared_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """An empty store that several processes can share, of each kind."""
+def programs(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Programs]:
     with fresh_url(request.param, request, tmp_path) as url:
-        yield url
-
-
-@pytest.fixture
-def programs(shared_url: str, tmp_path: Path) -> Iterator[Programs]:
-    started = Programs(shared_url, tmp_path)
-    yield started
-    started.close()
+        started = Programs(url, tmp_path)
+        yield started
+        started.close()

@@ -25,9 +25,14 @@ def handed_back(app: Rota, id: str) -> bool:
     return (job.status, job.attempt) == (State.QUEUED, 0)
 
 
+on_sqlite = pytest.mark.parametrize("programs", ["sqlite"], indirect=True)
+"""For what does not depend on the store."""
+
+
 # -- what it writes -----------------------------------------------------------------------------
 
 
+@on_sqlite
 @pytest.mark.parametrize(
     ("words", "by_rota", "logged"),
     [
@@ -56,6 +61,7 @@ def test_outcomes_are_told_once(programs: Programs, words: tuple[str, ...], by_r
 # -- scripts ------------------------------------------------------------------------------------
 
 
+@on_sqlite
 @pytest.mark.parametrize("word", ["stay", "async"])
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)])
 def test_a_script_that_is_told_to_end_hands_back_what_runs(
@@ -85,8 +91,7 @@ def test_a_fork_has_no_worker_and_says_how_to_get_one(programs: Programs) -> Non
 # -- servers ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_server_for_asgi_ends_with_its_worker(programs: Programs, number: signal.Signals) -> None:
+def test_a_server_for_asgi_ends_with_its_worker(programs: Programs) -> None:
     with Rota(programs.url) as app:
         server = programs.python(*UVICORN, "beside_asgi:web")
         assert server.get("/") == "welcome"
@@ -94,13 +99,14 @@ def test_a_server_for_asgi_ends_with_its_worker(programs: Programs, number: sign
         server.has_said("rota: ran deliver")
         id = server.get("/dawdle")
         started(app, id)
-        server.send(number)
+        server.send(signal.SIGTERM)
         server.ended()
         assert "Application shutdown complete" in server.said
         assert handed_back(app, id)
         assert app.workers() == []
 
 
+@on_sqlite
 def test_a_plain_application_that_knows_no_lifespan_has_a_worker_too(programs: Programs) -> None:
     with Rota(programs.url) as app:
         server = programs.python(*UVICORN, "beside_asgi:plain")
@@ -125,6 +131,7 @@ def test_a_server_for_wsgi_that_forks_has_a_worker_in_each_process(programs: Pro
         assert app.workers() == []
 
 
+@on_sqlite
 def test_a_simple_server_for_wsgi_starts_it_with_the_first_request(programs: Programs) -> None:
     with Rota(programs.url) as app:
         server = programs.script("beside_wsgi.py")

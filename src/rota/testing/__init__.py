@@ -7,8 +7,6 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rota.testing.clock import Clock
-    from rota.testing.draining import drain_through
     from rota.testing.asserting import (
         aassert_enqueued,
         aassert_not_enqueued,
@@ -17,6 +15,8 @@ if TYPE_CHECKING:
         assert_nothing_enqueued,
         enqueued,
     )
+    from rota.testing.clock import Clock
+    from rota.testing.draining import drain_through
     from rota.testing.fresh import fresh_store
 
 __all__ = [

@@ -1,0 +1,161 @@
+"""The plugin for pytest, as projects use it: each test here runs pytest on a small project."""
+
+from __future__ import annotations
+
+import re
+import unittest
+from pathlib import Path
+
+import pytest
+
+from rota import Rota
+from rota.testing import assert_enqueued, fresh_store
+
+pytest_plugins = ["pytester"]
+
+GUIDE = Path(__file__).parents[2] / "docs" / "testing.md"
+TASKS = """
+from rota import Rota
+
+app = Rota("postgresql://production.invalid/shop")
+
+@app.task
+def send_receipt(order_id: int) -> None: ...
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makepyfile(tasks=TASKS)
+    pytester.makeini("[pytest]\nrota_app = tasks:app\npythonpath = .\nfilterwarnings = error")
+    return pytester
+
+
+def run(project: pytest.Pytester, code: str) -> pytest.RunResult:
+    project.makepyfile(test_shop=code)
+    return project.runpytest_inprocess("-p", "no:cacheprovider")
+
+
+def test_each_test_has_an_empty_store_and_a_clock(project: pytest.Pytester) -> None:
+    code = """
+import pytest
+from tasks import app, send_receipt
+from rota.testing import assert_enqueued, assert_nothing_enqueued
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_receipt(rota_app, rota_clock, number):
+    assert rota_app is app
+    assert_nothing_enqueued(app)
+    send_receipt.using(delay=60).enqueue(42)
+    assert_enqueued(send_receipt, 42)
+    assert app.run_one() is None
+    rota_clock.move(minutes=1)
+    assert [str(event) for event in app.drain()] == ["ran tasks.send_receipt"]
+
+def test_afterwards():
+    assert (app.url, app.clock) == ("postgresql://production.invalid/shop", None)
+"""
+    run(project, code).assert_outcomes(passed=3)
+
+
+def test_a_failure_shows_what_is_there_and_nothing_of_rota(project: pytest.Pytester) -> None:
+    code = """
+from tasks import send_receipt
+from rota.testing import assert_enqueued
+
+def test_receipt(rota_app):
+    send_receipt.enqueue(41)
+    assert_enqueued(send_receipt, 42)
+"""
+    result = run(project, code)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*no such job was enqueued: tasks.send_receipt(order_id=42)*", "*order_id: 41, expected 42*"])
+    result.stdout.no_fnmatch_line("*asserting.py*")
+
+
+def test_the_app_and_its_store_may_be_named_in_code(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(tasks=TASKS)
+    code = """
+import pytest
+import tasks
+
+@pytest.fixture
+def rota_under_test():
+    return tasks.app
+
+@pytest.fixture
+def rota_url(tmp_path):
+    return f"sqlite:///{tmp_path}/jobs.db"
+
+def test_receipt(rota_app, tmp_path):
+    tasks.send_receipt.enqueue(42)
+    assert (tmp_path / "jobs.db").exists()
+"""
+    run(pytester, code).assert_outcomes(passed=1)
+
+
+def test_without_a_setting_there_is_an_app_to_declare_tasks_in(pytester: pytest.Pytester) -> None:
+    code = """
+def test_task(rota_app):
+    @rota_app.task(name="quick")
+    def quick(): ...
+    quick.enqueue()
+    assert [str(event) for event in rota_app.drain()] == ["ran quick"]
+"""
+    run(pytester, code).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("tasks", "name your app as module:attribute"),
+        ("nowhere:app", "there is no module 'nowhere' on Python's path"),
+        ("tasks:send_receipt", "send_receipt of tasks is no Rota app, but of type Task"),
+    ],
+)
+def test_a_setting_that_leads_nowhere_says_so(pytester: pytest.Pytester, named: str, said: str) -> None:
+    pytester.makepyfile(tasks=TASKS)
+    pytester.makeini(f"[pytest]\nrota_app = {named}\npythonpath = .")
+    result = run(pytester, "def test_it(rota_app): ...")
+    assert said in result.stdout.str()
+    result.assert_outcomes(errors=1)
+
+
+def test_who_does_not_use_it_pays_nothing_but_its_import(pytester: pytest.Pytester) -> None:
+    code = """
+import sys
+
+def test_nothing_is_loaded():
+    assert not {"asyncio", "sqlite3", "rota.worker", "rota.testing.asserting"} & set(sys.modules)
+"""
+    pytester.makepyfile(test_shop=code)
+    result = pytester.runpytest_subprocess("-W", "error", "-p", "no:anyio")
+    result.assert_outcomes(passed=1)
+
+
+def test_the_tests_in_the_guide_pass_as_written(pytester: pytest.Pytester) -> None:
+    blocks = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL))
+    (settings,) = re.findall(r"```ini\n(\[pytest\].*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    for name, code in blocks.items():
+        pytester.path.joinpath(name).write_text(code)
+    pytester.makeini(settings)
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-W", "error", *blocks)
+    result.assert_outcomes(passed=3)
+
+
+# -- without pytest -----------------------------------------------------------------------------
+
+
+class Receipts(unittest.TestCase):
+    """What the guide says of unittest."""
+
+    app = Rota("postgresql://production.invalid/shop")
+
+    def setUp(self) -> None:
+        self.enterContext(fresh_store(self.app))
+
+    def test_functions_are_all_that_is_needed(self) -> None:
+        job = self.app.send("shop.send_receipt", 42)
+        assert assert_enqueued(self.app.named("shop.send_receipt"), 42) == job
+        with pytest.raises(AssertionError):
+            assert_enqueued(self.app.named("shop.send_receipt"), 43)
