@@ -100,7 +100,7 @@ class StoreDesk:
             return await self._atake_within(jobs, connection, block)
         return await self.in_thread(lambda: self.take(jobs))
 
-    def defaults(self, name: str) -> Options:
+    def defaults(self, name: str, connection: object = None) -> Options:
         """What jobs of a task start with: as declared here, else as a worker told the store, else Rota's defaults."""
         if name in self._app.tasks:
             return self._app.tasks[name].options
@@ -108,7 +108,8 @@ class StoreDesk:
             return Options()
         read_at, options = self._declared.get(name, (-_DEFAULTS_AGE, Options()))
         if time.monotonic() - read_at >= _DEFAULTS_AGE:
-            row = self._app.store.declared(name)
+            alone = connection is None and Block.of(self) is None
+            row = (self._app.store if alone else self._app.store_beside()).declared(name)
             if row is None:
                 return Options()
             options = Options(queue=row.queue, priority=row.priority, max_attempts=row.max_attempts)

@@ -1,0 +1,143 @@
+"""Where a block holds, and where it does not: tasks, threads, apps, and what goes on after its end."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from contextvars import copy_context
+
+import asyncpg
+import pytest
+
+from rota import ConfigError, Rota
+from within.conftest import Shop
+from within.drivers import asyncpg_place, path_of
+
+
+@pytest.fixture
+def own(sqlite_shop: Shop) -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(path_of(sqlite_shop.url), check_same_thread=False)
+    yield connection
+    connection.close()
+
+
+def test_after_the_block_jobs_go_to_the_store_again(sqlite_shop: Shop, own: sqlite3.Connection) -> None:
+    with own, sqlite_shop.app.within(own):
+        sqlite_shop.send_receipt.enqueue(1)
+        assert sqlite_shop.found() == ([], [])
+    sqlite_shop.send_receipt.enqueue(2)
+    assert sqlite_shop.found() == ([], [1, 2])
+
+
+def test_a_block_ends_where_an_error_ends_it(sqlite_shop: Shop, own: sqlite3.Connection) -> None:
+    with pytest.raises(KeyError), own, sqlite_shop.app.within(own):
+        sqlite_shop.send_receipt.enqueue(1)
+        raise KeyError
+    sqlite_shop.send_receipt.enqueue(2)
+    assert sqlite_shop.found() == ([], [2])
+
+
+def test_an_inner_block_comes_first_and_the_outer_one_is_there_after_it(sqlite_shop: Shop, own: sqlite3.Connection) -> None:
+    other = sqlite3.connect(path_of(sqlite_shop.url))
+    with closing(other), sqlite_shop.app.within(own):
+        with other, sqlite_shop.app.within(other):
+            sqlite_shop.send_receipt.enqueue(1)
+        sqlite_shop.send_receipt.enqueue(2)
+        assert sqlite_shop.found() == ([], [1])
+    own.rollback()
+
+
+def test_a_connection_that_is_given_comes_before_the_blocks(sqlite_shop: Shop, own: sqlite3.Connection) -> None:
+    other = sqlite3.connect(path_of(sqlite_shop.url))
+    with closing(other), sqlite_shop.app.within(own):
+        with other:
+            sqlite_shop.send_receipt.using(connection=other).enqueue(1)
+        assert sqlite_shop.found() == ([], [1])
+
+
+def test_each_app_has_blocks_of_its_own(sqlite_shop: Shop, own: sqlite3.Connection) -> None:
+    with Rota("memory://") as other, sqlite_shop.app.within(own):
+        other.send("elsewhere")
+        assert len(other.jobs()) == 1
+
+
+def test_another_thread_is_not_in_the_block(sqlite_shop: Shop, own: sqlite3.Connection) -> None:
+    with sqlite_shop.app.within(own):
+        thread = threading.Thread(target=sqlite_shop.send_receipt.enqueue, args=(1,))
+        thread.start()
+        thread.join()
+        assert sqlite_shop.found() == ([], [1])
+
+
+def test_a_block_begins_once(sqlite_shop: Shop, own: sqlite3.Connection) -> None:
+    block = sqlite_shop.app.within(own)
+    with block, pytest.raises(ConfigError, match="has begun already"), block:
+        pass
+    with block, own:
+        sqlite_shop.send_receipt.enqueue(1)
+    assert sqlite_shop.found() == ([], [1])
+
+
+def test_a_copy_of_the_context_leaves_the_block_when_it_ends(sqlite_shop: Shop, own: sqlite3.Connection) -> None:
+    with own, sqlite_shop.app.within(own):
+        context = copy_context()
+        context.run(sqlite_shop.send_receipt.enqueue, 1)
+        assert sqlite_shop.found() == ([], [])
+    context.run(sqlite_shop.send_receipt.enqueue, 2)
+    assert sqlite_shop.found() == ([], [1, 2])
+
+
+def test_a_block_that_another_context_ends_has_ended(sqlite_shop: Shop, own: sqlite3.Connection) -> None:
+    """As generators do that a framework begins in one context and ends in another."""
+
+    @contextmanager
+    def around() -> Iterator[None]:
+        with own, sqlite_shop.app.within(own):
+            yield
+
+    manager = around()
+    manager.__enter__()
+    sqlite_shop.send_receipt.enqueue(1)
+    copy_context().run(manager.__exit__, None, None, None)
+    sqlite_shop.send_receipt.enqueue(2)
+    assert sqlite_shop.found() == ([], [1, 2])
+
+
+def test_tasks_that_begin_inside_take_turns_and_others_are_not_in_it(postgres_shop: Shop) -> None:
+    async def main() -> None:
+        go = asyncio.Event()
+
+        async def outside() -> None:
+            await go.wait()
+            await postgres_shop.send_receipt.aenqueue(0)
+
+        other = asyncio.create_task(outside())
+        connection = await asyncpg.connect(**asyncpg_place(postgres_shop.url))
+        async with connection.transaction(), postgres_shop.app.within(connection):
+            await asyncio.gather(*(postgres_shop.send_receipt.aenqueue(number) for number in range(1, 6)))
+            go.set()
+            await other
+            assert postgres_shop.found() == ([], [0])
+        await connection.close()
+
+    asyncio.run(main())
+    assert sorted(postgres_shop.found()[1]) == [0, 1, 2, 3, 4, 5]
+
+
+def test_sending_by_name_is_in_the_block_too(postgres_shop: Shop) -> None:
+    async def main() -> None:
+        connection = await asyncpg.connect(**asyncpg_place(postgres_shop.url))
+        async with postgres_shop.app.within(connection):
+            transaction = connection.transaction()
+            await transaction.start()
+            await postgres_shop.app.asend("other", 1)
+            await postgres_shop.app.named("other").aenqueue_many([(2,), (3,)])
+            assert postgres_shop.found() == ([], [])
+            await transaction.rollback()
+        await connection.close()
+
+    asyncio.run(main())
+    assert postgres_shop.found() == ([], [])
