@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator, Iterator
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
-from rota import CurrentJob, FailedAttempt, Job, Limit, Retry, Rota, State, Task
+from rota import CurrentJob, FailedAttempt, Job, Limit, Retry, Rota, State, Task, current_job
 
 app = Rota("memory://")
 
@@ -91,6 +93,20 @@ async def async_use() -> None:
     assert_type(await plain.aenqueue(1), Job[str])
     assert_type(await build.aenqueue(7), Job[bytes])
     assert_type(await (await build.aenqueue(7)).aresult(), bytes)
+
+
+def finishing(own: sqlite3.Connection) -> None:
+    assert_type(current_job().finish_within(own), None)
+    current_job().finish_within(own, result=[1])
+
+
+async def afinishing(own: object) -> None:
+    assert_type(await current_job().afinish_within(own, result=1), None)
+
+
+tenant: ContextVar[str] = ContextVar("tenant")
+request: ContextVar[dict[str, int]] = ContextVar("request")
+carrying = Rota("memory://", context=[tenant, request])
 
 
 def is_task(task: Task[[int], None, None]) -> None:
