@@ -8,6 +8,8 @@ from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
+import aiosqlite
+
 from rota import CurrentJob, FailedAttempt, Job, Limit, Retry, Rota, State, Task, current_job
 
 app = Rota("memory://")
@@ -107,6 +109,20 @@ async def afinishing(own: object) -> None:
 tenant: ContextVar[str] = ContextVar("tenant")
 request: ContextVar[dict[str, int]] = ContextVar("request")
 carrying = Rota("memory://", context=[tenant, request])
+
+
+def enqueueing_within(own: sqlite3.Connection) -> None:
+    assert_type(plain.using(connection=own, delay=5).enqueue(1), Job[str])
+    assert_type(build.using(connection=own).using(key="k").enqueue_many([(1,)]), list[Job[bytes]])
+    app.named("plain").using(connection=own).enqueue(1)
+    with app.within(own):
+        assert_type(plain.enqueue(1), Job[str])
+
+
+async def aenqueueing_within(own: aiosqlite.Connection) -> None:
+    assert_type(await plain.using(connection=own).aenqueue(1), Job[str])
+    async with app.within(own):
+        assert_type(await plain.aenqueue(1), Job[str])
 
 
 def is_task(task: Task[[int], None, None]) -> None:

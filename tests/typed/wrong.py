@@ -67,6 +67,9 @@ def sync_use() -> None:
     plain.using(prioritee=1)  # wrong
     plain.using(delay="soon")  # wrong
     build.enqueue("seven")  # wrong
+    plain.using(connection="sqlite:///jobs.db")  # wrong
+    plain.using(connection=7)  # wrong
+    app.within("postgresql://localhost/jobs")  # wrong
     number: int = build.enqueue(7).result()  # wrong
     print(number)
 

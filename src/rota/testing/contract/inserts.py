@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rota.clock import SECOND
+from rota.errors import NotSupported
 from rota.model import Inserted, Move, NewJob, State
 from rota.stores.base import Store
 from rota.testing.contract.scene import (
@@ -134,6 +135,16 @@ class Inserting:
         again = NewJob(id=old.id, task=old.task, queue=old.queue, args=old.args)
         assert put(store, again, fresh) == [Inserted(old.id), Inserted(fresh.id)]
         assert (state(store, old.id), state(store, fresh.id)) == (State.RUNNING, State.QUEUED)
+
+    def test_it_tells_how_its_queries_are_put_to_connections_of_others_or_refuses(self, store: Store) -> None:
+        try:
+            dialect = store.dialect()
+        except NotSupported:
+            return
+        assert dialect.system
+        assert dialect.place
+        [statement] = dialect.statements("holder", {"task": "t", "key": "k"})
+        assert sorted(statement.named()[1].items()) == [("key", "k"), ("task", "t")]
 
 
 def ids_of(jobs: list[NewJob]) -> list[str]:
