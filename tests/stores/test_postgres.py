@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from time import monotonic
 from urllib.parse import urlencode
 
@@ -25,6 +26,7 @@ from rota.stores.postgres_pool import Plans
 from rota.stores.sql import SqlStore
 from rota.testing.contract.lines import rung
 from servers import PostgresServer
+from working import eventually
 
 
 def job(**fields: object) -> NewJob:
@@ -443,6 +445,20 @@ def test_a_server_that_may_lose_jobs_is_warned_about(url: str) -> None:
     store = open_store(f"{url}&{urlencode({'options': '-c synchronous_commit=off'})}")
     assert any("synchronous_commit is off" in warning for warning in store.vitals().warnings)
     store.close()
+
+
+def test_a_server_with_hardly_a_connection_left_is_warned_about(store: Store, postgres_server: PostgresServer) -> None:
+    def warned() -> bool:
+        return any("connections are taken" in warning for warning in store.vitals().warnings)
+
+    with ExitStack() as clients:
+        first = clients.enter_context(postgres_server.connect())
+        most = int(str(first.execute("show max_connections").fetchone()[0]))  # type: ignore[index]
+        assert not warned()
+        for _ in range(most * 9 // 10 - len(postgres_server.backends())):
+            clients.enter_context(postgres_server.connect())
+        assert warned()
+    eventually(lambda: not warned())
 
 
 # -- the schema as text -------------------------------------------------------------------------

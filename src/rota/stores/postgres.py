@@ -36,6 +36,8 @@ _MANY = 200
 _FIRST = 1_000
 """So many jobs are looked at before it is decided how to insert them."""
 
+_CROWDED = 0.9
+"""The share of the server's connections from which on it is told that they are taken."""
 _WIDE = frozenset({"counts", "find", "find_failed", "find_key", "prunable", "unfinished", "vitals", "oldest_transaction"})
 """Reads whose best plan depends on what is asked for and on how much there is."""
 
@@ -204,7 +206,7 @@ class PostgresDatabase:
         self.open()
         names = {"jobs_table": self._queries.table("rota_jobs"), "history_table": self._queries.table("rota_history")}
         [row] = self.read("vitals", names | {"now": None})
-        now, version, database, live, history, commit, fsync, autovacuum, standby = row
+        now, version, database, live, history, commit, fsync, autovacuum, standby, taken, most = row
         warnings = []
         if commit == "off" or fsync == "off":
             warnings.append(
@@ -214,6 +216,11 @@ class PostgresDatabase:
             warnings.append("autovacuum is off: the tables will grow and claims become slow; switch it on")
         if standby:
             warnings.append("this server is a standby and takes no writes: point the URL at the primary, or name all hosts")
+        if taken >= most * _CROWDED:
+            warnings.append(
+                f"{taken} of the server's {most} connections are taken, and beyond them programs and workers are refused: "
+                "raise max_connections, run fewer processes, or put a pooler in front"
+            )
         for pid, user, program, seconds in self.read("oldest_transaction", {}):
             warnings.append(
                 f"a transaction of {user} ({program or 'unnamed'}, process {pid}) is open for {seconds // 60} minutes: "

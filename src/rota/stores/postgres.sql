@@ -353,7 +353,9 @@ where nspname = :schema and relkind = 'r' and relname like 'rota\_%'
 -- The server's clock, version, sizes, and settings that matter.
 select :now, current_setting('server_version'), current_database(), pg_total_relation_size(:jobs_table::regclass),
        pg_total_relation_size(:history_table::regclass), current_setting('synchronous_commit'), current_setting('fsync'),
-       current_setting('autovacuum'), pg_is_in_recovery()
+       current_setting('autovacuum'), pg_is_in_recovery(),
+       (select sum(numbackends)::bigint from pg_stat_database),
+       current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint
 
 -- name: oldest_transaction
 -- The transaction that has kept vacuum from its work for longest.
