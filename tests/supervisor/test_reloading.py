@@ -95,6 +95,13 @@ def test_one_that_does_not_load_at_the_start_is_no_end_either(yard: Yard, packag
     assert parent.stopped() == 0
 
 
+def test_what_is_missing_for_it_is_named(yard: Yard, package: Path) -> None:
+    (yard.folder / "without.py").write_text("import sys\nsys.modules['watchfiles'] = None\nfrom rota.cli import main\nmain()\n")
+    parent = yard.start("--reload", app="stall.tasks:app", module="without")
+    assert parent.wait() == 1
+    assert parent.log == "rota: --reload needs the package watchfiles: pip install 'rota[reload]'\n"
+
+
 def test_other_directories_may_be_watched(yard: Yard, package: Path, app: Rota) -> None:
     other = yard.folder / "library"
     other.mkdir()

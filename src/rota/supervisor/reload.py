@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -46,10 +47,13 @@ class Watch:
         self._stopping.set()
         self._thread.join(3)
 
-    def _files(self, folder: Path) -> list[Path]:
-        from watchfiles import Change
-
-        return [file for file in folder.rglob("*.py") if self._filter(Change.added, str(file))]
+    def _files(self, folder: Path) -> Iterator[Path]:
+        """The Python files that are watched. A virtual environment may have tens of thousands, so it is not looked into."""
+        for place, folders, files in os.walk(folder):
+            folders[:] = [each for each in folders if each not in self._filter.ignore_dirs]
+            if "pyvenv.cfg" in files:
+                folders.clear()
+            yield from (Path(place, file) for file in files if file.endswith(".py"))
 
     def _serve(self) -> None:
         for changes in self._changes:
