@@ -12,6 +12,7 @@ import click
 import pytest
 
 from rota import BoundTask, Kind, Move, Rota, State
+from rota.beside import Beside
 from rota.cli.group import rota as command_line
 from rota.rules.health import Trouble
 from rota.stores.postgres import open_postgres
@@ -35,7 +36,10 @@ def options(*functions: Callable[..., object]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "option", options(Rota, Rota.task, Rota.jobs, BoundTask.using, Worker, open_sqlite, open_postgres, Rota.run_one)
+    "option",
+    options(
+        Rota, Rota.task, Rota.jobs, BoundTask.using, Worker, Beside, Rota.lifespan, open_sqlite, open_postgres, Rota.run_one
+    ),
 )
 def test_every_option_is_in_a_guide(option: str) -> None:
     name = option.split()[-1]

@@ -68,6 +68,7 @@ def assert_enqueued(task: Target, /, *args: Any, **kwargs: Any) -> Job[Any]:
 
 
 async def aassert_enqueued(task: Target, /, *args: Any, **kwargs: Any) -> Job[Any]:
+    """`assert_enqueued` for coroutines, and for connections that are awaited."""
     __tracebackhide__ = True
     expected = Expected.of(task, args, kwargs)
     return _one(expected, await _arows(expected))
@@ -81,6 +82,7 @@ def assert_not_enqueued(task: Target, /, *args: Any, **kwargs: Any) -> None:
 
 
 async def aassert_not_enqueued(task: Target, /, *args: Any, **kwargs: Any) -> None:
+    """`assert_not_enqueued` for coroutines, and for connections that are awaited."""
     __tracebackhide__ = True
     expected = Expected.of(task, args, kwargs)
     _none(expected, await _arows(expected))
