@@ -1,11 +1,13 @@
-"""`rota jobs retry`, `cancel` and `delete`."""
+"""`rota jobs retry`, `cancel`, `delete` and `edit`."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from cli.conftest import Call, Shop
-from rota import JobNotFound, Rota, State
+from rota import JobNotFound, Rota, State, operate
 from rota.clock import SECOND, machine_now
 from rota.ids import new_id
 from rota.model import Ask, WorkerRow
@@ -125,3 +127,97 @@ def test_a_key_is_a_filter(shop: Shop, call: Call) -> None:
 def test_many_jobs_are_changed_in_steps(shop: Shop, call: Call) -> None:
     shop.greet.enqueue_many((str(number),) for number in range(1_200))
     assert "deleted 1201 of 1201 jobs" in call("jobs", "delete", "--status", "queued", "--yes")
+
+
+# -- edit ---------------------------------------------------------------------------------------
+
+
+def test_jobs_named_by_id_are_edited(shop: Shop, call: Call) -> None:
+    said = call("jobs", "edit", shop.waiting.id, "--priority", "5", "--queue", "post", "--run-at", "2100-01-31T09:00+01:00")
+    assert said == f"{shop.waiting.id}  edited (was queued, is scheduled)\n"
+    row = shop.waiting.refresh().row
+    assert (row.priority, row.queue, row.state) == (5, "post", State.SCHEDULED)
+    assert shop.waiting.run_at.isoformat() == "2100-01-31T08:00:00+00:00"
+    told = call.json("jobs", "edit", shop.waiting.id, "--delay", "0")
+    assert told == {"changed": [{"id": shop.waiting.id, "before": "scheduled", "after": "queued"}], "next": None}
+
+
+def test_a_job_that_is_finished_or_unknown_is_not_edited(shop: Shop, call: Call) -> None:
+    result = call.result("jobs", "edit", shop.greeted.id, shop.waiting.id, NOWHERE, "--priority", "1")
+    assert result.exit_code == 1
+    assert "is succeeded, so it cannot be edited: retry it first" in result.stderr
+    assert "there is no such job" in result.stderr
+    assert shop.waiting.refresh().priority == 1
+
+
+def test_a_filter_names_what_waits_by_the_queue_that_it_is_on(shop: Shop, call: Call) -> None:
+    assert "edited 2 of 2 jobs" in call("jobs", "edit", "--from-queue", "mail", "--queue", "post", "--yes")
+    assert {shop.waiting.refresh().queue, shop.later.refresh().queue} == {"post"}
+    assert "edited 1 of 1 job" in call("jobs", "--queue", "post", "--status", "queued", "edit", "--priority", "2", "--yes")
+    assert (shop.waiting.refresh().priority, shop.later.refresh().priority) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "status"), [([], 1), (["--delay", "1", "--run-at", "2100-01-01T00:00Z"], 1), (["--run-at", "soon"], 2)]
+)
+def test_what_no_job_can_be_edited_to_is_refused(shop: Shop, call: Call, options: list[str], status: int) -> None:
+    call("jobs", "edit", shop.waiting.id, *options, status=status)
+
+
+# -- many at a time -----------------------------------------------------------------------------
+
+
+def test_a_dry_run_only_counts(shop: Shop, call: Call) -> None:
+    assert call("jobs", "retry", "--queue", "bills", "--dry-run") == "would retry 2 jobs (2 failed)\n"
+    told = call.json("jobs", "cancel", "--queue", "mail", "--dry-run")
+    assert (told["dry_run"], told["total"], told["jobs"]["queued"], told["jobs"]["scheduled"]) == (True, 2, 1, 1)
+    assert "no such jobs" in call("jobs", "delete", "--task", "nothing", "--dry-run")
+    assert shop.refused[0].refresh().status is State.FAILED
+
+
+def test_a_dry_run_by_ids_says_what_would_become_of_each(shop: Shop, call: Call) -> None:
+    said = call("jobs", "edit", shop.waiting.id, shop.greeted.id, NOWHERE, "--priority", "1", "--dry-run").splitlines()
+    assert said[0] == f"{shop.waiting.id}  would be edited (is queued)"
+    assert said[1] == f"{shop.greeted.id}  would stay (is succeeded)"
+    assert said[2] == f"{NOWHERE}  would stay (there is no such job)"
+    assert shop.waiting.refresh().priority == 0
+    assert call.json("jobs", "cancel", shop.waiting.id, "--dry-run")["total"] == 1
+
+
+def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(shop: Shop, call: Call) -> None:
+    shop.greet.enqueue_many((str(number),) for number in range(10_100))
+    result = call.result("jobs", "edit", "--status", "queued", "--priority", "3", "--yes")
+    assert result.stderr.splitlines() == ["edit: 5000 of 10101 looked at", "edit: 10000 of 10101 looked at"]
+    assert result.stdout == "edited 10101 of 10101 jobs\n"
+
+
+def test_an_interrupted_change_says_how_to_go_on(shop: Shop, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = shop.greet.enqueue_many((str(number),) for number in range(1_200))
+    real, calls = operate.edit, []
+
+    def interrupted(*args: Any) -> Any:
+        calls.append(args)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(*args)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(operate, "edit", interrupted)
+        result = call.result("jobs", "edit", "--status", "queued", "--priority", "3", "--yes")
+    assert result.exit_code == 130
+    assert result.stderr == f"edited 1000 of 1201 jobs; --before {jobs[200].id} goes on from there\n"
+    said = call("jobs", "edit", "--status", "queued", "--priority", "3", "--yes", "--before", jobs[200].id)
+    assert said.startswith("edited 201 of ")
+    assert {job.priority for job in shop.app.jobs(status="queued", limit=2_000)} == {3}
+
+
+def test_jobs_that_come_in_while_the_question_is_answered_stay(shop: Shop, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    new = []
+
+    def answer(*_: Any, **__: Any) -> bool:
+        new.append(shop.greet.enqueue("Eve"))
+        return True
+
+    monkeypatch.setattr("click.confirm", answer)
+    assert "cancelled 1 of 1 job" in call("jobs", "cancel", "--status", "queued")
+    assert (shop.waiting.refresh().status, new[0].status) == (State.CANCELLED, State.QUEUED)

@@ -56,9 +56,8 @@ class Glance(Struct, frozen=True):
     @property
     def total(self) -> Rates:
         all_of = list(self.rates.values())
-        return Rates(
-            sum(each.enqueued for each in all_of), sum(each.succeeded for each in all_of), sum(each.failed for each in all_of)
-        )
+        sums = [sum(part) for part in zip(*((each.enqueued, each.succeeded, each.failed) for each in all_of), strict=True)]
+        return Rates(*(round(each, 3) for each in sums))
 
 
 def look(app: Rota, window: float) -> Glance:

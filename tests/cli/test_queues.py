@@ -1,0 +1,106 @@
+"""`rota queues`, and what other commands say of a paused queue."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from cli.conftest import Call, Shop
+from rota import State
+
+QUEUE = {"name", "states", "jobs", "oldest_run_at", "paused", "paused_at", "paused_until", "paused_by"}
+
+
+def queue(call: Call, name: str) -> dict[str, Any]:
+    [found] = [each for each in call.json("queues")["queues"] if each["name"] == name]
+    assert set(found) == QUEUE
+    return dict(found)
+
+
+def test_queues_are_listed_with_their_jobs(shop: Shop, call: Call) -> None:
+    heads, mail = [line.split() for line in call("queues").splitlines()]
+    assert heads == ["QUEUE", "SCHEDULED", "QUEUED", "RUNNING", "OLDEST", "PAUSED"]
+    assert mail[:4] == ["mail", "1", "1", "-"]
+    assert mail[5] == "-"
+    told = queue(call, "mail")
+    assert (told["states"], told["jobs"]) == ({"scheduled": 1, "queued": 1, "held": 0, "running": 0}, 2)
+    assert datetime.fromisoformat(told["oldest_run_at"]) == shop.waiting.run_at
+
+
+def test_where_there_are_no_queues_that_is_said(call: Call) -> None:
+    assert call("queues") == "no queues\n"
+    assert call.json("queues") == {"queues": []}
+
+
+def test_a_queue_is_paused_until_it_is_resumed(shop: Shop, call: Call) -> None:
+    assert call("queues", "pause", "mail", "--by", "Ada") == "mail is paused until it is resumed; 1 due job waits there\n"
+    told = queue(call, "mail")
+    assert (told["paused"], told["paused_until"], told["paused_by"]) == (True, None, "Ada")
+    assert " by Ada" in call("queues")
+    assert shop.app.drain() == []
+    assert call("queues", "resume", "mail") == "mail goes on; 1 due job waits there\n"
+    assert call("queues", "resume", "mail") == "mail was not paused\n"
+    assert len(shop.app.drain()) == 1
+
+
+def test_a_queue_is_paused_for_a_while_and_until_a_moment(shop: Shop, call: Call) -> None:
+    call("queues", "pause", "mail", "--for", "10m")
+    told = queue(call, "mail")
+    length = datetime.fromisoformat(told["paused_until"]) - datetime.fromisoformat(told["paused_at"])
+    assert length == timedelta(minutes=10)
+    assert told["paused_by"]
+    assert " left" in call("queues")
+    call("queues", "pause", "mail", "--until", "2100-01-31T09:00+01:00")
+    assert queue(call, "mail")["paused_until"] == "2100-01-31T08:00:00+00:00"
+
+
+def test_json_tells_the_queue_after_a_pause_and_a_resume(shop: Shop, call: Call) -> None:
+    told = call.json("queues", "pause", "mail")
+    assert (set(told), told["paused"], told["jobs"]) == (QUEUE, True, 2)
+    assert call.json("queues", "resume", "mail")["paused"] is False
+
+
+def test_a_queue_that_nobody_knows_is_paused_and_that_is_said(shop: Shop, call: Call) -> None:
+    result = call.result("queues", "pause", "mial")
+    assert result.exit_code == 0
+    assert result.stdout == "mial is paused until it is resumed; no due job waits there\n"
+    assert "no unfinished job is on queue 'mial'" in result.stderr
+    assert "the queues that are known are: mail" in result.stderr
+    assert shop.app.store.paused().queues == {"mial"}
+
+
+def test_what_is_no_end_is_refused(shop: Shop, call: Call) -> None:
+    past = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+    result = call.result("queues", "pause", "mail", "--until", past)
+    assert (result.exit_code, "that moment is past" in result.stderr) == (1, True)
+    for options in (["--for", "soon"], ["--until", "2030-01-31T09:00"], ["--for", "5m", "--until", "2100-01-01T00:00Z"]):
+        assert call.result("queues", "pause", "mail", *options).exit_code == 2
+    assert call.result("queues", "pause", "mail", "--for", "0").exit_code == 1
+    assert shop.app.store.pauses() == []
+
+
+def test_check_tells_of_a_pause_and_is_content(shop: Shop, call: Call) -> None:
+    assert "unserved-queue" in call("check", status=1)
+    call("queues", "pause", "mail", "--by", "Ada")
+    said = call("check", "--max-wait", "0")
+    assert said.startswith("all is well\npaused: queue 'mail' has been paused by Ada for ")
+    assert said.endswith(" (2 jobs)\n")
+    told = call.json("check")
+    assert (told["ok"], [each["name"] for each in told["paused"]]) == (True, ["mail"])
+
+
+def test_check_finds_a_pause_that_was_forgotten(shop: Shop, call: Call) -> None:
+    call("queues", "pause", "mail")
+    [problem] = call.json("check", "--max-pause", "0", status=1)["problems"]
+    assert problem["kind"] == "paused"
+    call("check", "--max-pause", "1h")
+
+
+def test_explain_names_the_pause(shop: Shop, call: Call) -> None:
+    call("queues", "pause", "mail", "--for", "10m", "--by", "Ada")
+    assert "Queue 'mail' has been paused by Ada for " in call("jobs", "explain", shop.waiting.id)
+    told = call.json("jobs", "explain", shop.waiting.id)
+    assert told["paused"] is True
+    assert datetime.fromisoformat(told["paused_until"]) > datetime.now(UTC)
+    assert call.json("jobs", "explain", shop.greeted.id)["paused"] is False
+    assert shop.waiting.refresh().status is State.QUEUED
