@@ -10,6 +10,8 @@ from app.conftest import Clock
 from app.words import claimed, joined
 from rota import ConfigError, Rota, State
 from rota.clock import SECOND
+from rota.ids import new_id
+from rota.model import WorkerRow
 from rota.rules.health import Problem, Trouble
 
 
@@ -132,6 +134,24 @@ def test_a_job_that_waits_too_long_is_told(clocked: Rota, clock: Clock) -> None:
     text = "t on queue 'default' has waited for 301 s, longer than 300 s: add workers or look at what they do"
     assert clocked.check(max_wait=300) == [Problem(Trouble.WAITING, text, 1)]
     assert clocked.check() == []
+
+
+def test_workers_of_several_versions_are_told_once_a_deploy_should_be_over(clocked: Rota, clock: Clock) -> None:
+    def join(name: str, version: str, seconds: float = 9000) -> None:
+        row = WorkerRow(new_id(), name, "here", 1, None, [], 1, int(seconds * SECOND), version)
+        clocked.store.join(row, clocked.now())
+
+    join("old", "0.1.0")
+    join("gone", "0.0.1", seconds=60)
+    clock.forward(600)
+    join("new", "0.2.0")
+    clock.forward(3599)
+    assert clocked.check() == []
+    clock.forward(1)
+    join("newer", "0.2.0")
+    [problem] = clocked.check()
+    assert problem.trouble is Trouble.VERSIONS
+    assert problem.text.endswith("(0.1.0: old; 0.2.0: new, newer)")
 
 
 @pytest.mark.parametrize("store_url", ["postgres"], indirect=True)

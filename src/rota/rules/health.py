@@ -16,6 +16,10 @@ _REMEMBERED: Micros = 600 * SECOND
 """For so long after a worker was started again it is told that the one before it fell."""
 
 
+_DEPLOY: Micros = 3600 * SECOND
+"""A deploy may take as long as this."""
+
+
 class Trouble(StrEnum):
     """The kinds of problem that `check` knows."""
 
@@ -31,6 +35,8 @@ class Trouble(StrEnum):
     """A due job has waited for longer than allowed."""
     PAUSED = "paused"
     """A queue has been paused for longer than allowed."""
+    VERSIONS = "versions"
+    """Workers of different versions of Rota have been at work side by side for longer than a deploy takes."""
     STORE = "store"
     """The store itself warns."""
 
@@ -73,6 +79,7 @@ def problems(
         found += _overdue(waiting, max_wait, now)
     if max_pause is not None:
         found += _forgotten(paused.values(), due(set_aside, now), max_pause, now)
+    found += _side_by_side(live, now)
     return found + [Problem(Trouble.STORE, warning) for warning in warnings]
 
 
@@ -141,6 +148,21 @@ def _unknown(unfinished: Sequence[Count], live: Sequence[WorkerRow]) -> list[Pro
         )
         for task, number in sorted(jobs.items())
     ]
+
+
+def _side_by_side(live: Sequence[WorkerRow], now: Micros) -> list[Problem]:
+    """Older workers do not heed what is new, so somebody should know that one was forgotten."""
+    of_version: dict[str, list[WorkerRow]] = {}
+    for worker in live:
+        of_version.setdefault(worker.version, []).append(worker)
+    since = max((min(worker.started_at for worker in workers) for workers in of_version.values()), default=now)
+    if len(of_version) < 2 or now - since < _DEPLOY:
+        return []
+    who = "; ".join(
+        f"{version}: {', '.join(sorted(worker.name for worker in of_version[version]))}" for version in sorted(of_version)
+    )
+    text = f"workers of several versions of Rota have run side by side for more than an hour, so restart the older ones ({who})"
+    return [Problem(Trouble.VERSIONS, text)]
 
 
 def _forgotten(pauses: Iterable[PauseRow], waiting: Sequence[Count], max_pause: Micros, now: Micros) -> list[Problem]:
