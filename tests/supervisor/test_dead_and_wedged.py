@@ -164,6 +164,24 @@ def test_a_body_that_holds_pythons_lock_for_longer_than_the_lease_is_no_reason_t
     assert "killed" not in parent.log
 
 
+@pytest.mark.slow
+def test_what_was_frozen_as_a_whole_goes_on_as_it_was(yard: Yard, app: Rota) -> None:
+    """As a container that is paused, or a machine that sleeps: the supervisor knows that it was held up itself."""
+    parent = yard.start("--processes", "2", "--lease", "1s", "--wedged-after", "2s")
+    pids = yard.working(2)
+    frozen = [psutil.Process(parent.pid), *parent.processes()]
+    for process in frozen:
+        process.suspend()
+    until = time.monotonic() + 5
+    eventually(lambda: time.monotonic() > until)
+    for process in reversed(frozen):
+        process.resume()
+    assert app.named("quick").enqueue().wait(PATIENCE).status is State.SUCCEEDED
+    assert sorted(process.pid for process in parent.processes()) == sorted(pids)
+    assert "killed" not in parent.log
+    assert parent.stopped() == 0
+
+
 @pytest.fixture
 def frail(tmp_path: Path) -> Iterator[tuple[PostgresServer, Yard]]:
     """A server that the test may stop, and a yard on it."""

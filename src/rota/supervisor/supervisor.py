@@ -100,7 +100,7 @@ class Supervisor:
         except Empty:
             event = None
         now = time.monotonic()
-        if now - before > timeout + _HELD_UP:
+        if now - before > timeout + min(_HELD_UP, self._plan.silence / 2):
             for child in self._children():
                 child.pardon()
         if event is not None:
