@@ -78,6 +78,7 @@ CONTENTS: dict[str, tuple[str, list[str]]] = {
     "The SQLite store": ("rota.stores.sqlite", ["open_sqlite", "open_memory"]),
     "The Postgres store": ("rota.stores.postgres", ["open_postgres"]),
     "Writing a store": ("rota.stores", ["Store", "Line", "Limits"]),
+    "Its queries on other connections": ("rota.stores.foreign", ["Dialect", "Statement"]),
     "Testing tasks": (
         "rota.testing",
         [
