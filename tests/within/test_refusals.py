@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 # -- connections --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("what", ["sqlite:///jobs.db", 7, object(), sqlite3, sqlite3.Connection], ids=repr)
+@pytest.mark.parametrize(
+    "what", ["sqlite:///jobs.db", 7, object(), sqlite3, sqlite3.Connection], ids=("url", "number", "object", "module", "class")
+)
 def test_what_is_no_connection_is_refused_where_it_is_given(what: Any) -> None:
     with Rota("memory://") as app:
         with pytest.raises(
