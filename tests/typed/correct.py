@@ -10,7 +10,9 @@ from typing import Any, assert_type
 
 import aiosqlite
 
-from rota import CurrentJob, FailedAttempt, Job, Limit, Retry, Rota, State, Task, current_job
+from rota import CurrentJob, Event, FailedAttempt, Job, Limit, Retry, Rota, State, Task, current_job
+from rota.beside import Beside
+from rota.testing import Clock, assert_enqueued, assert_not_enqueued, drain_through, enqueued, fresh_store
 
 app = Rota("memory://")
 
@@ -123,6 +125,27 @@ async def aenqueueing_within(own: aiosqlite.Connection) -> None:
     assert_type(await plain.using(connection=own).aenqueue(1), Job[str])
     async with app.within(own):
         assert_type(await plain.aenqueue(1), Job[str])
+
+
+def beside() -> None:
+    with app.beside(queues=["mail"], concurrency=2, shutdown_timeout=timedelta(seconds=5)) as worker:
+        assert_type(worker, Beside)
+        assert_type(worker.alive, bool)
+
+
+async def abeside() -> None:
+    async with app.beside() as worker, app.lifespan(worker=True, poll=0.5)(None):
+        assert_type(worker, Beside)
+
+
+def asserting() -> None:
+    assert_enqueued(plain.using(queue="mail"), 1)
+    assert_not_enqueued(app.named("plain"), 1)
+    clock = Clock()
+    with fresh_store(app, clock=clock) as fresh:
+        assert_type(fresh, Rota)
+        assert_type(drain_through(app, hours=1), list[Event])
+        assert_type(enqueued(app, task=plain, args={"number": 1}), list[Job[Any]])
 
 
 def is_task(task: Task[[int], None, None]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import rota
 from rota import Rota
 from rota.testing import assert_enqueued, fresh_store
 
@@ -131,6 +132,11 @@ def test_nothing_is_loaded():
     pytester.makepyfile(test_shop=code)
     result = pytester.runpytest_subprocess("-W", "error", "-p", "no:anyio")
     result.assert_outcomes(passed=1)
+
+
+def test_pytest_is_told_that_rota_may_have_been_imported_before_it() -> None:
+    # It would warn of that for each package that comes along with a plugin, once that is installed from a wheel.
+    assert "PYTEST_DONT_REWRITE" in (rota.__doc__ or "")
 
 
 def test_the_tests_in_the_guide_pass_as_written(pytester: pytest.Pytester) -> None:

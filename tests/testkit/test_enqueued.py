@@ -13,7 +13,6 @@ import psycopg
 import pytest
 
 from conftest import fresh_url
-from kit.conftest import Shop
 from rota import Rota
 from rota.errors import ArgumentsError, ConfigError
 from rota.testing import (
@@ -24,6 +23,7 @@ from rota.testing import (
     assert_nothing_enqueued,
     enqueued,
 )
+from testkit.conftest import Shop
 
 
 def said(error: pytest.ExceptionInfo[AssertionError]) -> list[str]:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kit.conftest import Shop
 from rota import Rota
 from rota.errors import ConfigError
 from rota.testing import Clock, assert_enqueued, assert_nothing_enqueued, drain_through, enqueued, fresh_store
+from testkit.conftest import Shop
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
