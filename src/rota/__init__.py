@@ -9,6 +9,8 @@
 >>> _ = app.drain()
 receipt for order 42
 >>> app.close()
+
+PYTEST_DONT_REWRITE: a word for pytest, which would warn where a program imported Rota, whose plugin it finds, before it.
 """
 
 from typing import TYPE_CHECKING
