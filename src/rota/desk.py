@@ -131,27 +131,27 @@ class StoreDesk:
         if self._app.carried is not None:
             self._app.carried.unpack(context)
 
-    def finish_within(self, connection: object, worker: str, end: Ended, before: bool) -> None:
+    def finish_within(self, connection: object, worker: str, end: Ended, progress: str | None, before: bool) -> None:
         from rota.within import blocking, work
 
         foreign = blocking(connection, "finish_within")
         if not self._app.eager:
-            work(self._app.store, foreign, self._finish_steps(worker, end, before))
+            work(self._app.store, foreign, self._finish_steps(worker, end, progress, before))
 
-    async def afinish_within(self, connection: object, worker: str, end: Ended, before: bool) -> None:
+    async def afinish_within(self, connection: object, worker: str, end: Ended, progress: str | None, before: bool) -> None:
         from rota.within import awork, of_coroutines
 
         foreign = of_coroutines(connection, "finish_within")
         if not self._app.eager:
             store = await self.in_thread(lambda: self._app.store)  # which may have to be opened first
-            await awork(store, foreign, self._finish_steps(worker, end, before))
+            await awork(store, foreign, self._finish_steps(worker, end, progress, before))
 
-    def _finish_steps(self, worker: str, end: Ended, before: bool) -> Steps[None]:
+    def _finish_steps(self, worker: str, end: Ended, progress: str | None, before: bool) -> Steps[None]:
         from rota.rules.decide import keeps
         from rota.stores.finishing import finish_steps
 
         keep = keeps(end.outcome, self._app.settings.kept)
-        return finish_steps(worker, replace(end, keep=keep), before, self._app.now())
+        return finish_steps(worker, replace(end, keep=keep), progress, before, self._app.now())
 
     # -- for jobs -------------------------------------------------------------------------------
 

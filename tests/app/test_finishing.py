@@ -13,6 +13,7 @@ import pytest
 from effects import Connection, connect, effects, note_effect, prepare, transaction
 from rota import LeaseLost, NotSupported, Rota, State, current_job
 from rota.context import CurrentJob
+from rota.model import Progress
 from servers import PostgresServer
 
 
@@ -43,14 +44,17 @@ def ready(url: str) -> str:
 def test_drain_tells_of_a_job_that_its_body_finished(app: Rota, store_url: str) -> None:
     @app.task(name="pay", keep_result=True)
     def pay() -> int:
+        current_job().progress(1, 3, "paid")
         with transaction(store_url) as own:
             note_effect(own, current_job().id)
             current_job().finish_within(own, result=7)
+        current_job().progress(2, 3, "too late")
         return 8
 
     job = pay.enqueue()
     assert [str(event) for event in app.drain()] == ["ran pay"]
     assert (job.refresh().status, job.result(), effects(store_url)) == (State.SUCCEEDED, 7, [job.id])
+    assert job.progress == Progress(1, 3, "paid")
     assert app.workers() == []
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from rota.clock import Micros
 from rota.errors import LeaseLost, MoveRefused
-from rota.model import Ended, JobRow, State
+from rota.model import Ended, JobRow, Report, State
 from rota.stores import rows
 from rota.stores.database import Steps
 
 
-def finish_steps(worker: str, end: Ended, before: bool, now: Micros | None) -> Steps[None]:
-    """Write the end of an attempt; `before` says that it was written once before, and perhaps undone.
+def finish_steps(worker: str, end: Ended, progress: str | None, before: bool, now: Micros | None) -> Steps[None]:
+    """Write the end of an attempt and how far it came; `before` says that this was done once before, and perhaps undone.
 
     Fenced as `Store.finish` is. Rooms are left alone, for all claims under a limit would wait for their lock: from the commit
     on the job's places do not count, and its worker gives them back when the body has ended.
     Raises `LeaseLost` when the job is not this attempt's any more, and `MoveRefused` when it has finished it already.
     """
+    if progress is not None:
+        yield "progress", rows.report_params(worker, [Report(end.id, end.claim, progress)])
     for call in rows.end_calls(worker, [end], now):
         if (yield call):
             return

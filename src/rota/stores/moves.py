@@ -45,8 +45,7 @@ def leave(run: Run, worker: str, now: Micros | None) -> None:
 
 def reconcile(run: Run, worker: str, in_hand: Sequence[str], now: Micros | None) -> int:
     """Hand back what the worker holds besides these jobs."""
-    known = frozenset(in_hand)
-    strays = [row for row in run("claimed_by", {"workers": [worker], "limit": _ALL}) if row[0] not in known]
+    strays = run("strays", {"worker": worker, "ids": list(in_hand)})
     _hand_back(run, strays, "its worker never heard that it had claimed it", now)
     return len(strays)
 

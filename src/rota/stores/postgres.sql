@@ -268,6 +268,14 @@ order by id
 limit :limit
 for update skip locked
 
+-- name: strays
+-- The jobs that a worker holds besides these. No body has them in hand, so nobody keeps them locked for long.
+select id, task, queue, claim - excused, worker, max_attempts, cancelling
+from rota_jobs
+where worker = :worker and not (id in :ids)
+order by id
+for update
+
 -- name: mine
 -- Those of these jobs that a worker holds and that no transaction is about to finish, kept as they are until this one ends.
 select id, claim from rota_jobs where id in :ids and worker = :worker for update skip locked

@@ -89,6 +89,13 @@ where worker in :workers
 order by id
 limit :limit
 
+-- name: strays
+-- The jobs that a worker holds besides these.
+select id, task, queue, claim - excused, worker, max_attempts, cancelling
+from rota_jobs
+where worker = :worker and not (id in :ids)
+order by id
+
 -- name: mine
 -- Those of these jobs that a worker holds, kept as they are until the transaction ends.
 select id, claim from rota_jobs where id in :ids and worker = :worker

@@ -125,7 +125,7 @@ class Pulse:
         worker = self._identity.id
         hands = list(self._crew.in_hand)
         ours = [run for run in hands if run.worker == worker]
-        told = [(run, None if run.finishing else run.progress) for run in ours if not run.finished]
+        told = [(run, run.progress) for run in ours if not run.finished]
         answer = self._store.beat(worker, [Report(run.job.id, run.job.claim, said) for run, said in told], self._app.now())
         for run, said in told:
             if run.progress is said:

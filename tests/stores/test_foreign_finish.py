@@ -53,7 +53,7 @@ def own(store_url: str, store: Store) -> Iterator[Connection]:
 
 def finish_on(own: Connection, store: Store, worker: str, id: str, number: int = 1, before: bool = False) -> None:
     end = Ended(id, number, Succeeded('"paid"'), took=5)
-    work(store, blocking(own, "finish_within"), finish_steps(worker, end, before, NOW))
+    work(store, blocking(own, "finish_within"), finish_steps(worker, end, None, before, NOW))
 
 
 def test_the_commit_finishes_the_job(store: Store, own: Connection) -> None:
@@ -169,7 +169,7 @@ def test_nothing_that_a_worker_does_waits_for_the_transaction(postgres: tuple[St
     reports = [Report(job.id, 1, "[1,2]"), Report(beside.id, 1, "[1,2]")]
     assert store.beat(worker, reports, now=NOW).lost == NONE
     assert (row(store, job.id).progress, row(store, beside.id).progress) == (None, "[1,2]")
-    store.reconcile(worker, [beside.id], now=NOW)
+    store.reconcile(worker, [job.id, beside.id], now=NOW)
     assert [lost.id for lost in store.lost(10, now=NOW + LEASE).lost] == [beside.id]
     assert {each.id for each in store.workers()} == {worker}  # it is looked at again, until the transaction has ended
     store.leave(worker, now=NOW + LEASE)
