@@ -64,7 +64,7 @@ def run_eagerly(app: App, new: NewJob, task: Task[..., Any, Any], now: Micros) -
     event = ended(claimed, Ended(claimed.id, 1, outcome, run.took))
     tell([event])
     with Aftermath(task.hooks) as after:
-        after.ended(run, outcome)
+        after.ended(run, Failed(outcome.failure) if isinstance(outcome, Again) else outcome)  # there is no other attempt
     row = _row(new, run, outcome, event, now)
     return Job(Kept(app, row, _attempts(run, outcome, event, now)), new.id, row)
 

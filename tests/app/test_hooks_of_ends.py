@@ -30,12 +30,14 @@ def test_a_success_is_told_once_it_is_recorded_with_what_the_task_keeps(app: Rot
     assert told == [(State.SUCCEEDED, True, [1, 2]), (State.SUCCEEDED, True, None)]
 
 
-def test_an_eager_success_is_told() -> None:
+def test_eager_jobs_have_one_attempt_whose_end_is_told() -> None:
     with Rota(eager=True) as app:
         told: list[object] = []
         app.on_success(lambda job, result: told.append(result))
-        app.task(name="t", keep_result=True)(lambda: "x").enqueue()
-        assert told == ["x"]
+        app.on_failure(lambda job, failure: told.append((failure.final, failure.wait, failure.reason)))
+        app.task(name="good", keep_result=True)(lambda: "x").enqueue()
+        app.task(name="bad")(lambda: 1 / 0).enqueue()
+        assert told == ["x", (True, None, "division by zero")]
 
 
 def test_hooks_see_the_context_variables_that_their_job_carries(store_url: str) -> None:

@@ -247,9 +247,11 @@ def test_a_hook_that_hangs_keeps_neither_jobs_nor_the_lease_nor_the_end_from_com
 ) -> None:
     monkeypatch.setattr("rota.worker.hooks._FAREWELL", 0.1)
     hanging = threading.Event()
+    threads: list[threading.Thread] = []
 
     @app.on_failure
     def hangs(job: CurrentJob, failure: FailedAttempt) -> None:
+        threads.append(threading.current_thread())
         hanging.set()
         go.wait(PATIENCE)
 
@@ -268,6 +270,8 @@ def test_a_hook_that_hangs_keeps_neither_jobs_nor_the_lease_nor_the_end_from_com
     assert bad.status is State.FAILED
     assert "a hook has not returned; 1 ends after that one are told to no hook" in caplog.text
     go.set()
+    threads[0].join(PATIENCE)
+    assert len(threads) == 1
 
 
 def test_while_a_hook_hangs_what_is_too_much_is_left_out_and_that_is_told(

@@ -46,6 +46,7 @@ class HookThread:
         self._was_behind = False
         self._left_out = 0
         self._closed = False
+        self._given_up = False
 
     @property
     def wanted(self) -> bool:
@@ -79,6 +80,7 @@ class HookThread:
         self._queue.put(None)
         thread.join(_FAREWELL)
         if thread.is_alive():
+            self._given_up = True
             left = max(0, self._queue.qsize() - 1)
             log.error("the worker ends while a hook has not returned; %d ends after that one are told to no hook", left)
 
@@ -107,7 +109,7 @@ class HookThread:
 
     def _serve(self) -> None:
         with Aftermath(self._app.hooks) as after:
-            while (heard := self._queue.get()) is not None:
+            while (heard := self._queue.get()) is not None and not self._given_up:
                 self._called_at = time.monotonic()
                 try:
                     if isinstance(heard, list):
