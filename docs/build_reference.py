@@ -47,12 +47,13 @@ CONTENTS: dict[str, tuple[str, list[str]]] = {
     "A worker beside a program": ("rota.beside", ["Beside"]),
     "An app in an ASGI server": ("rota.lifespan", ["Lifespan"]),
     "Events": ("rota", ["Event", "Kind"]),
-    "Looking after jobs": ("rota.operate", ["where", "Stats"]),
+    "Looking after jobs": ("rota.operate", ["where", "Stats", "Step"]),
     "Problems": ("rota.rules.health", ["Problem"]),
     "Explanations": ("rota.rules.explain", ["Explanation"]),
+    "Queues": ("rota.queues", ["Queue"]),
     "Rooms of limits": ("rota.rules.rooms", ["Room"]),
     "Kinds of problem": ("rota.rules.health", ["Trouble"]),
-    "Records": ("rota.model", ["JobRow", "AttemptRow", "Failure", "WorkerRow", "Count", "Filter", "Changed"]),
+    "Records": ("rota.model", ["JobRow", "AttemptRow", "Failure", "WorkerRow", "PauseRow", "Count", "Filter", "Changed"]),
     "Errors": (
         "rota",
         [
