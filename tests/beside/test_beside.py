@@ -7,12 +7,15 @@ import logging
 import multiprocessing
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
+import psutil
 import pytest
 
 from rota import Job, Rota, State, current_job, keeping
 from rota.errors import ConfigError
 from rota.rules.health import Trouble
+from servers import PostgresServer
 from working import eventually, working
 
 PATIENCE = 30.0
@@ -251,3 +254,42 @@ def test_it_ends_at_once_while_it_is_down(app: Rota, full: Full, monkeypatch: py
         eventually(lambda: bool(app.workers()) and not worker.alive)
     assert app.workers() == []
     assert threads() == set()
+
+
+# -- a store that goes silent -------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_its_end_is_bounded_although_the_store_has_gone_silent(caplog: pytest.LogCaptureFixture) -> None:
+    go, ended = threading.Event(), threading.Event()
+    with closing(PostgresServer()) as server, Rota(_started(server)) as app:
+
+        @app.task
+        def slow() -> None:
+            go.wait(PATIENCE)
+
+        worker = app.beside(shutdown_timeout=0.1)
+        worker.start()
+        job = slow.enqueue()
+        eventually(lambda: job.refresh().status is State.RUNNING)
+        postmaster = psutil.Process(server._pid())
+        silent = [postmaster, *postmaster.children(recursive=True)]
+        try:
+            for process in silent:
+                process.suspend()
+            ending = threading.Thread(target=lambda: (worker.stop(), ended.set()))
+            ending.start()
+            # Its lease, and what a network may be silent for, are far longer than this.
+            assert ended.wait(14)
+            assert "does not end" in caplog.text
+        finally:
+            for process in silent:
+                process.resume()
+            go.set()
+        ending.join(PATIENCE)
+        eventually(lambda: not app.workers())
+
+
+def _started(server: PostgresServer) -> str:
+    server.start()
+    return server.url()
