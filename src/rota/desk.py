@@ -40,6 +40,7 @@ class Owner(Protocol):
 
     @property
     def store(self) -> Store: ...
+    @property
     def store_beside(self) -> Store: ...
     @property
     def tasks(self) -> Mapping[str, Task[..., Any, Any]]: ...
@@ -109,7 +110,7 @@ class StoreDesk:
         read_at, options = self._declared.get(name, (-_DEFAULTS_AGE, Options()))
         if time.monotonic() - read_at >= _DEFAULTS_AGE:
             alone = connection is None and Block.of(self) is None
-            row = (self._app.store if alone else self._app.store_beside()).declared(name)
+            row = (self._app.store if alone else self._app.store_beside).declared(name)
             if row is None:
                 return Options()
             options = Options(queue=row.queue, priority=row.priority, max_attempts=row.max_attempts)
@@ -197,7 +198,7 @@ class StoreDesk:
             return self._app.store.insert(jobs, self._app.now())
         from rota.within.inserting import insert
 
-        return insert(connection, jobs, self._app.store_beside, self._app.now)
+        return insert(connection, jobs, lambda: self._app.store_beside, self._app.now)
 
     async def _atake_within(self, jobs: Iterable[NewJob], connection: object, block: Block | None) -> list[Job[Any]]:
         from rota.within import of_coroutines
@@ -209,7 +210,7 @@ class StoreDesk:
         if self._app.eager:
             of_coroutines(connection, "enqueue")
             return await beside(lambda: self._take_eagerly(jobs))
-        inserted = await ainsert(connection, jobs, lambda: self.in_thread(self._app.store_beside), self._app.now)
+        inserted = await ainsert(connection, jobs, lambda: self.in_thread(lambda: self._app.store_beside), self._app.now)
         return [Job(self, put.id, existed=put.existed) for put in inserted]
 
     def _check_blocking(self, connection: object, call: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from rota import BoundTask, Job, NamedTask, Rota, Task
 
 TOUCHES_NOTHING = {
-    Rota: {"task", "named", "now", "schema"},
+    Rota: {"task", "named", "now", "schema", "within"},
     Job: set(),
     Task: {"using"},
     BoundTask: {"using"},
