@@ -692,6 +692,23 @@ class Rota:
                     self._store = store
         return self._store
 
+    @property
+    def store_beside(self) -> Store:
+        """The store, for a caller who may have a transaction open in which a SQLite file cannot be made ready: that is told."""
+        if self._store is None and self.url.startswith("sqlite:"):
+            from rota.stores import open_store
+
+            trial = open_store(self.url, **{**self._store_options, "patience": _SHORTLY})
+            try:
+                trial.open()
+            except StoreUnavailable as error:
+                raise StoreUnavailable(
+                    f"{error}; if that is your own, which keeps the tables from being made: call app.migrate() before it begins"
+                ) from error
+            finally:
+                trial.close()
+        return self.store
+
     def migrate(self) -> list[str]:
         """Make the store's tables or bring them to this version, and answer the names of the migrations that ran.
 
