@@ -53,7 +53,16 @@ class Pool:
         self._pid = os.getpid()  # last: it tells other threads that all is ready
 
     def twin(self) -> Pool:
-        return Pool(self._conninfo, self._settings, self.pooler, self._max_size)
+        """Another pool, which takes over what is idle here: whoever makes one means to work through that."""
+        self._after_fork()
+        twin = Pool(self._conninfo, self._settings, self.pooler, self._max_size)
+        twin.met_pooler = self.met_pooler
+        with self._lock:
+            twin._idle, self._idle = self._idle, twin._idle
+            twin._open = sum(len(wires) for wires in twin._idle.values())
+            self._open -= twin._open
+            self._given_back.notify_all()
+        return twin
 
     @contextmanager
     def session(self, queries: Queries, plans: Plans = "anew") -> Iterator[Session]:
@@ -132,6 +141,10 @@ class Pool:
             if wire is None:
                 try:
                     return self.connect(plans), lent_in
+                except StoreUnavailable:
+                    if (instead := self._instead(plans)) is None:
+                        raise
+                    wire, planned = instead
                 except BaseException:
                     self._forget()
                     raise
@@ -154,6 +167,16 @@ class Pool:
             return None, plans
         other: Plans = "kept" if plans == "anew" else "anew"
         return self._idle[other].pop(), other
+
+    def _instead(self, plans: Plans) -> tuple[Wire, Plans] | None:
+        """An idle connection that plans otherwise, if any, for the server has no room for the one that was to be opened."""
+        other: Plans = "kept" if plans == "anew" else "anew"
+        with self._lock:
+            self._open -= 1
+            if self._idle[other]:
+                return self._idle[other].pop(), other
+            self._given_back.notify()
+        return None
 
     def _wait_for_one(self) -> None:
         """Until there is an idle connection or room for another; the lock is held."""

@@ -203,11 +203,16 @@ class Ledger:
         if not self._more_now() and not self._done():
             self._sleep(line)
 
-    def _connect(self) -> Line:
-        self._line = self._store.line()
+    def begin_on(self, line: Line) -> None:
+        """Use this line until it breaks."""
+        self._line = line
         self._lookout.ring()  # what came while nobody listened
         self._lookout.heed()
-        return self._line
+
+    def _connect(self) -> Line:
+        line = self._store.line()
+        self.begin_on(line)
+        return line
 
     def _lose_line(self) -> None:
         """After an error: what was under way may have been done, or not, or be done in a moment."""

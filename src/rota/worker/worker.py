@@ -21,7 +21,7 @@ from rota.errors import ConfigError, StoreUnavailable
 from rota.model import WorkerRow
 from rota.options import check_queues
 from rota.settings import check_lease
-from rota.stores.base import Store
+from rota.stores.base import Line, Store
 from rota.task import declarations
 from rota.worker.backoff import Backoff
 from rota.worker.crew import Crew
@@ -212,14 +212,17 @@ class Worker:
 
     def _begin(self) -> Ledger | None:
         """Join the store; `None` when stopped before that."""
-        store = self._store = self._connected()
-        if store is None:
+        if (connected := self._connected()) is None:
             return None
+        store, line = connected
+        self._store = store
         likely = ["default", *(task.options.queue for task in self.app.tasks.values())]
         limits = self.app.limiting is not None
         lookout = Lookout(store, self._identity, self.app.now, self.queues, likely, self._poll, limits)
         ledger = Ledger(self.app, store, self._crew, self._bell, self._identity, lookout, self._poll, self.signs)
         self._pulse = Pulse(self.app, store, self._crew, self._identity, self.signs, ledger.hooks, ledger.ring, ledger.fail)
+        if line is not None:
+            ledger.begin_on(line)
         self._ledger = ledger
         if self._handback_in is not None:  # the stop came before there was a ledger to tell
             ledger.stop(self._handback_in)
@@ -228,18 +231,25 @@ class Worker:
         self._say_hello(store)
         return ledger
 
-    def _connected(self) -> Store | None:
-        """A store of its own, once it is there and knows this worker; `None` when stopped before that.
+    def _connected(self) -> tuple[Store, Line | None] | None:
+        """A store of its own that knows this worker, and a line to it; `None` when stopped before that.
 
-        What keeps the lease must not wait for bodies that use the app's store.
+        What keeps the lease must not wait for bodies that use the app's store. Where the store has no room for both, nothing
+        is kept: of many workers that start at once each would hold what another needs.
         """
         backoff = Backoff(self._stopping)
         while not self._stopping.is_set():
             store: Store | None = None
             try:
                 store = self.app.store.twin()
-                store.declare(declarations(self.app.tasks.values()))
-                store.join(self._identity.row, self.app.now())
+                line = _line(store)
+                try:
+                    store.declare(declarations(self.app.tasks.values()))
+                    store.join(self._identity.row, self.app.now())
+                except BaseException:
+                    if line is not None:
+                        line.close()
+                    raise
             except StoreUnavailable as error:
                 if store is not None:
                     store.close()
@@ -250,7 +260,7 @@ class Worker:
                     store.close()
                 raise
             else:
-                return store
+                return store, line
         return None
 
     def _wind_up(self) -> None:
@@ -310,3 +320,13 @@ class Worker:
             return store.vitals().warnings
         except StoreUnavailable:
             return []
+
+
+def _line(store: Store) -> Line | None:
+    """A line, if the store is there; whatever else goes wrong with one is for the ledger to meet and to tell."""
+    try:
+        return store.line()
+    except StoreUnavailable:
+        raise
+    except Exception:  # noqa: BLE001
+        return None
