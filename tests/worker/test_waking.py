@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 from rota import Rota
 from rota.model import State
+from rota.stores.base import Store
 from working import eventually, working
 
 PATIENCE = 30.0
@@ -24,6 +26,33 @@ def test_single_jobs_start_long_before_the_poll(app: Rota) -> None:
             before = time.monotonic()
             assert quick.enqueue().wait(PATIENCE).status is State.SUCCEEDED
             assert time.monotonic() - before < PROMPT
+
+
+class Looked:
+    """The store, with a note of each look for queued jobs."""
+
+    def __init__(self, store: Store, looks: list[str]) -> None:
+        self._store = store
+        self.looks = looks
+
+    def twin(self) -> Looked:
+        return Looked(self._store.twin(), self.looks)
+
+    def queues(self) -> list[str]:
+        self.looks.append("queues")
+        return self._store.queues()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def test_an_idle_worker_looks_again_each_poll_for_as_long_as_it_sleeps(app: Rota) -> None:
+    looked = Looked(app.store, [])
+    app._store = looked  # type: ignore[assignment]
+    with working(app, poll=0.05):
+        eventually(lambda: any(row.asleep for row in app.workers()))
+        looked.looks.clear()
+        eventually(lambda: len(looked.looks) >= 10)
 
 
 def test_the_first_job_ever_on_a_queue_nobody_knew_starts_promptly(app: Rota) -> None:

@@ -90,7 +90,7 @@ class Lookout:
             self._opens_at = None
             self.look = True
         if self._look_at and now >= self._look_at[0]:
-            self._look_at.pop(0)
+            self._look_at = self._look_at[1:] or [now + self._poll]
             # What limits hold is not queued: only a claim tells whether there is room for it.
             self.look = self.look or self._limits or self._anything_queued()
 
