@@ -201,7 +201,6 @@ class Rota:
         """
         return NamedTask(self._desk, name)
 
-    def send(self, name: str, /, *args: Any, **kwargs: Any) -> Job[Any]:
     def within(self, connection: OwnConnection) -> Block:
         """A block in which every job of this app is enqueued on this connection of your own, as with `using(connection=…)`.
 
@@ -224,6 +223,7 @@ class Rota:
         check_known(connection)
         return Block(self._desk, connection)
 
+    def send(self, name: str, /, *args: Any, **kwargs: Any) -> Job[Any]:
         """Enqueue a task by its name: short for `app.named(name).enqueue(…)`."""
         return self.named(name).enqueue(*args, **kwargs)
 
@@ -798,6 +798,10 @@ class Rota:
         await self.aclose()
 
 
+_SHORTLY = 1.0
+"""Seconds that a SQLite file is waited for by somebody who may be the one who locks it."""
+
+
 def _limits(
     task: str, function: Callable[..., Any], concurrency: ConcurrencyOption | None, rate: RateOption | None
 ) -> tuple[Declared, ...]:
@@ -809,22 +813,6 @@ def _limits(
         return limits_of(task, concurrency, rate, signature(function))
     except (TypeError, NameError):  # what it takes cannot be told, so its first enqueue says that
         return limits_of(task, concurrency, rate)
-    def store_beside(self) -> Store:
-        """The store, for a caller who may have a transaction open in which a SQLite file cannot be made ready: that is told."""
-        if self._store is None and self.url.startswith("sqlite:"):
-            from rota.stores import open_store
-
-            trial = open_store(self.url, **{**self._store_options, "patience": _SHORTLY})
-            try:
-                trial.open()
-            except StoreUnavailable as error:
-                raise StoreUnavailable(
-                    f"{error}; if that is your own, which keeps the tables from being made: call app.migrate() before it begins"
-                ) from error
-            finally:
-                trial.close()
-        return self.store
-
 
 
 def _carried(variables: Sequence[ContextVar[Any]]) -> Carried:
@@ -841,7 +829,3 @@ def _url(url: str | None) -> str:
     if url is not None and not isinstance(url, str):
         raise ConfigError(f"url={url!r}: pass text, for example 'sqlite:///jobs.db'")
     return url if url is not None else os.environ.get("ROTA_URL") or "sqlite:///rota.db"
-_SHORTLY = 1.0
-"""Seconds that a SQLite file is waited for by somebody who may be the one who locks it."""
-
-

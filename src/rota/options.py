@@ -23,7 +23,6 @@ _UNFIT = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters and lone surrogates: Unicode's categories Cc and Cs, which never change."""
 
 
-class Options(Struct, frozen=True, kw_only=True):
 class Executes(Protocol):
     """A session or connection of one of the drivers that `rota.within` knows."""
 
@@ -40,6 +39,7 @@ OwnConnection = Executes | HasCursors
 """A connection of the caller's own, for `using(connection=…)` and `app.within`; what is none that is known is refused."""
 
 
+class Options(Struct, frozen=True, kw_only=True):
     """What a job is enqueued with, besides its arguments."""
 
     queue: str = "default"
