@@ -46,6 +46,13 @@ def until(path: str) -> None:
             time.sleep(0.01)
 
 
+@app.task(name="single", retry=0, concurrency=1)
+def single(path: str) -> None:
+    with noted(LEDGER):
+        while not os.access(path, os.F_OK):
+            time.sleep(0.01)
+
+
 @app.task(name="die", retry=0)
 def die() -> None:
     with noted(LEDGER):

@@ -50,6 +50,7 @@ def test_so_do_those_of_the_only_process(yard: Yard, app: Rota) -> None:
     assert parent.stopped() == 0
 
 
+@pytest.mark.slow
 def test_a_job_that_kills_its_process_ends_failed_and_the_next_one_runs(yard: Yard, app: Rota) -> None:
     deadly = app.named("die").using(max_attempts=3).enqueue()
     parent = yard.start("--processes", "2", "--concurrency", "1")
@@ -79,6 +80,7 @@ def test_waits_and_shares_are_bounded() -> None:
     assert Plan(["x"], processes=2).names() == [None, None]
 
 
+@pytest.mark.slow
 def test_a_process_that_stands_still_is_killed_and_replaced(yard: Yard, app: Rota) -> None:
     job = app.named("until").enqueue(str(yard.folder / "go"))
     parent = yard.start("--processes", "2", "--lease", "1s", "--wedged-after", "2s")
@@ -117,6 +119,7 @@ def quick() -> None:
 """
 
 
+@pytest.mark.slow
 def test_a_process_whose_threads_wait_for_each_other_is_killed_where_another_gets_on(yard: Yard, app: Rota) -> None:
     (yard.folder / "locks.py").write_text(DEADLOCK)
     parent = yard.start("--processes", "2", "--lease", "1s", "--wedged-after", "2s", app="locks:app")
@@ -154,6 +157,7 @@ def hog() -> None:
 """
 
 
+@pytest.mark.slow
 def test_a_body_that_holds_pythons_lock_for_longer_than_the_lease_is_no_reason_to_kill(yard: Yard, app: Rota) -> None:
     (yard.folder / "hogs.py").write_text(HOG)
     job = app.named("hog").using(max_attempts=1).enqueue()

@@ -26,6 +26,7 @@ def leak(megabytes: int) -> None:
 """
 
 
+@pytest.mark.slow
 def test_a_process_is_replaced_after_so_many_jobs(yard: Yard, app: Rota) -> None:
     parent = yard.start("--max-jobs", "40", "--name", "only")
     [first] = yard.working(1)
@@ -58,6 +59,7 @@ def test_a_process_that_has_grown_too_large_is_replaced_and_the_others_are_not(y
     assert parent.stopped() == 0
 
 
+@pytest.mark.slow
 def test_what_is_due_while_its_successor_cannot_start_goes_on_working(yard: Yard, app: Rota) -> None:
     parent = yard.start("--max-jobs", "1")
     [first] = yard.working(1)

@@ -50,6 +50,7 @@ def test_the_new_processes_run_the_new_code_also_behind_a_link_that_was_moved(ya
     assert parent.stopped() == 0
 
 
+@pytest.mark.slow
 def test_a_new_process_that_does_not_start_ends_it_and_the_others_go_on(yard: Yard, app: Rota) -> None:
     parent = yard.start("--processes", "2")
     before = yard.working(2)
@@ -86,10 +87,11 @@ def test_two_in_a_row_end_with_the_newest_code_everywhere(yard: Yard, app: Rota)
     (yard.folder / "shop.py").write_text((yard.folder / "shop.py").read_text().replace('name="quick"', 'name="newest"'))
     parent.send(signal.SIGHUP)
     parent.said(DONE)
-    eventually(lambda: [row.tasks for row in app.workers()] == [["die", "newest", "until"]] * 2, within=PATIENCE)
+    eventually(lambda: [row.tasks for row in app.workers()] == [["die", "newest", "single", "until"]] * 2, within=PATIENCE)
     assert parent.stopped() == 0
 
 
+@pytest.mark.slow
 @both
 def test_jobs_that_come_in_all_the_while_run_once_each_and_no_worker_is_missing(yard: Yard, app: Rota) -> None:
     parent = yard.start("--processes", "2")
@@ -108,4 +110,33 @@ def test_jobs_that_come_in_all_the_while_run_once_each_and_no_worker_is_missing(
     eventually(lambda: app.stats().states[State.SUCCEEDED] == len(ids), within=PATIENCE)
     done = account(app, ids, yard.ledger)
     assert (done.starts, done.repeated, fewest) == (len(ids), {}, 2)
+    assert parent.stopped() == 0
+
+
+@pytest.mark.slow
+def test_four_deploys_during_one_job_use_up_no_attempt(yard: Yard, app: Rota) -> None:
+    job = app.named("until").using(max_attempts=3).enqueue(str(yard.folder / "go"))
+    parent = yard.start("--processes", "1", "--shutdown-timeout", "0.1s")
+    for deploy in range(1, 5):
+        eventually(lambda deploy=deploy: starts(yard.ledger) == deploy, within=PATIENCE)
+        parent.send(signal.SIGHUP)
+        parent.said(DONE, times=deploy)
+    eventually(lambda: starts(yard.ledger) == 5, within=PATIENCE)
+    (yard.folder / "go").touch()
+    assert job.wait(PATIENCE).status is State.SUCCEEDED
+    assert (job.attempt, job.row.excused) == (1, 4)
+    assert parent.stopped() == 0
+
+
+@pytest.mark.slow
+def test_a_limit_has_room_again_for_what_a_restart_handed_back(yard: Yard, app: Rota) -> None:
+    jobs = app.named("single").enqueue_many([(str(yard.folder / "go"),)] * 2)
+    parent = yard.start("--processes", "2", "--shutdown-timeout", "0.1s")
+    eventually(lambda: starts(yard.ledger) == 1)
+    yard.working(2)
+    parent.send(signal.SIGHUP)
+    parent.said(DONE)
+    eventually(lambda: starts(yard.ledger) == 2, within=PATIENCE)
+    (yard.folder / "go").touch()
+    assert [(job.wait(PATIENCE).status, job.refresh().attempt) for job in jobs] == [(State.SUCCEEDED, 1)] * 2
     assert parent.stopped() == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 
 import psutil
@@ -80,6 +81,14 @@ def test_a_signal_to_the_whole_group_counts_once(yard: Yard, app: Rota) -> None:
     assert "Traceback" not in parent.log
 
 
+def test_a_job_due_in_an_hour_keeps_nobody(yard: Yard, app: Rota) -> None:
+    job = app.named("quick").using(delay=3600).enqueue()
+    parent = yard.start("--processes", "2", "--shutdown-timeout", "10m")
+    yard.working(2)
+    assert parent.stopped() == 0
+    assert job.refresh().status is State.SCHEDULED
+
+
 def test_a_second_signal_hands_back_at_once(yard: Yard, app: Rota) -> None:
     jobs = app.named("until").enqueue_many([(str(yard.folder / "never"),)] * 2)
     parent = yard.start("--processes", "2", "--concurrency", "1", "--shutdown-timeout", "10m")
@@ -103,6 +112,7 @@ sys.exit(Supervisor(plan).run())
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_does_not_end_in_time_is_killed(yard: Yard, app: Rota) -> None:
     (yard.folder / "impatient.py").write_text(IMPATIENT)
     parent = yard.start(module="impatient")
@@ -113,6 +123,30 @@ def test_a_process_that_does_not_end_in_time_is_killed(yard: Yard, app: Rota) ->
     assert parent.log.count("has not ended in time") == 1
 
 
+LATE = """
+import logging
+import sys
+
+from rota.supervisor import Plan, Supervisor
+
+logging.basicConfig(level="INFO")
+sys.exit(Supervisor(Plan(["./begin", *sys.argv[1:]])).run())
+"""
+
+
+def test_what_the_system_cannot_start_is_tried_again(yard: Yard, app: Rota) -> None:
+    """As while a deploy has taken away the interpreter, or where there are too many processes."""
+    (yard.folder / "late.py").write_text(LATE)
+    parent = yard.start(module="late")
+    parent.said("worker 1 could not be started; next try in 1 s: .*No such file or directory")
+    (yard.folder / "begun").write_text(f'#!/bin/sh\nexec {sys.executable} -m rota "$@"\n')
+    (yard.folder / "begun").chmod(0o755)
+    (yard.folder / "begun").rename(yard.folder / "begin")
+    yard.working(1)
+    assert parent.stopped() == 0
+
+
+@pytest.mark.slow
 def test_children_do_not_outlive_a_supervisor_that_is_killed(yard: Yard, app: Rota) -> None:
     job = app.named("until").enqueue(str(yard.folder / "never"))
     parent = yard.start("--processes", "2", "--shutdown-timeout", "0.2s")

@@ -66,8 +66,13 @@ class Child:
         self.most_memory: int | None = None
         self._heard: dict[str, float] = {}
         self._reader = threading.Thread(target=self._read, name=f"rota-child-{self.pid}", daemon=True)
-        self._reader.start()
-        threading.Thread(target=self._wait, name=f"rota-child-{self.pid}-end", daemon=True).start()
+        self._waiter = threading.Thread(target=self._wait, name=f"rota-child-{self.pid}-end", daemon=True)
+        try:
+            self._waiter.start()
+            self._reader.start()
+        except RuntimeError as error:
+            self._process.kill()
+            raise OSError(str(error)) from error
 
     @property
     def pid(self) -> int:
@@ -157,7 +162,8 @@ class Child:
 
     def _wait(self) -> None:
         self._process.wait()
-        self._reader.join(0.5)  # a process that a body forked may hold the pipe open
+        if self._reader.ident is not None:
+            self._reader.join(0.5)  # a process that a body forked may hold the pipe open
         self._post(Exited(self))
 
 
