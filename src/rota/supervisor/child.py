@@ -65,6 +65,7 @@ class Child:
         self.most_jobs: int | None = None
         self.most_memory: int | None = None
         self._heard: dict[str, float] = {}
+        self._behind_since = self.started_at
         self._reader = threading.Thread(target=self._read, name=f"rota-child-{self.pid}", daemon=True)
         self._waiter = threading.Thread(target=self._wait, name=f"rota-child-{self.pid}-end", daemon=True)
         try:
@@ -120,6 +121,7 @@ class Child:
         """Whoever listens was held up, so the silence until now says nothing."""
         now = time.monotonic()
         self._heard = dict.fromkeys(self._heard, now)
+        self._behind_since = now
         if not self._heard:
             self.started_at = now
 
@@ -127,10 +129,20 @@ class Child:
         """For how many seconds no thread of it has given a sign."""
         return time.monotonic() - max(self._heard.values(), default=self.started_at)
 
-    def stuck(self) -> float:
-        """For how many seconds one of the threads that deal with the store has given no sign; zero before both began to."""
+    def gets_on(self, within: float) -> bool:
+        """Whether both threads that deal with the store gave a sign within so many seconds, if both began to."""
         threads = [self._heard[word] for word in ("led", "beat") if word in self._heard]
-        return time.monotonic() - min(threads) if len(threads) == 2 else 0.0
+        return len(threads) == 2 and time.monotonic() - min(threads) < within
+
+    def behind(self, others_get_on: bool) -> float:
+        """For how many seconds it has not got on while others did; to be told again and again whether it is so now.
+
+        Nothing before it has joined: until then it waits for the store in its own time.
+        """
+        now = time.monotonic()
+        if not others_get_on or self.joined_at is None:
+            self._behind_since = now
+        return now - self._behind_since
 
     # -- what it is told ------------------------------------------------------------------------
 

@@ -30,6 +30,9 @@ _LOOK = 1.0
 _HELD_UP = 5.0
 """Seconds too late after which the supervisor takes itself for held up, and not its children for silent."""
 
+_PROMPT = 10.0
+"""Seconds within which threads that get on with the store give signs."""
+
 
 class Signalled(Struct, frozen=True):
     """This process got a signal."""
@@ -268,14 +271,15 @@ class Supervisor:
     def _look_for_the_wedged(self) -> None:
         """Kill what gives no sign at all, and what does not get on with the store although another one does."""
         silence = self._plan.silence
-        well = [child for child in self._children() if child.joined_at is not None and child.stuck() < min(silence / 2, 10.0)]
-        for child in [child for slot in self._slots for child in slot.children if not child.killed]:
-            quiet, stuck = child.silent(), child.stuck()
+        watched = [child for slot in self._slots for child in slot.children if not child.killed]
+        well = [child for child in watched if child.gets_on(min(silence / 2, _PROMPT))]
+        for child in watched:
+            quiet, behind = child.silent(), child.behind(child not in well and bool(well))
             if quiet > (silence if child.loaded else max(silence, START)):
                 log.error("%s has given no sign of life for %d s and is killed", child, quiet)
                 child.kill()
-            elif stuck > silence and any(other is not child for other in well):
-                log.error("%s has not got on for %d s, while others do, and is killed", child, stuck)
+            elif behind > silence:
+                log.error("%s has not got on for %d s, while others do, and is killed", child, behind)
                 child.kill()
 
     def _replace_next(self) -> None:
