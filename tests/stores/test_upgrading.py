@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -10,15 +11,20 @@ import psycopg
 import pytest
 
 from rota.ids import new_id
-from rota.model import Ended, NewJob, State, Succeeded, WorkerRow
+from rota.model import Ended, State, Succeeded, WorkerRow
 from rota.stores import open_store, queries
 from rota.testing.contract.limits import ONE, admit
 from servers import PostgresServer
 
 
-def make_tables(url: str, steps: list[tuple[str, str]], upto: str) -> None:
-    """Make the tables of an older Rota."""
+def make_tables(url: str, steps: list[tuple[str, str]], upto: str, jobs: list[str]) -> None:
+    """Make the tables of an older Rota, with these jobs of a task `mail` in them."""
     text = "\n".join(text for name, text in steps if name <= upto)
+    [table] = re.findall(r"create table (\S.*rota_jobs) \(|create table (rota_jobs) \(", text)
+    columns = "id, task, queue, args, priority, due, state, max_attempts, created_at"
+    for job in jobs:
+        row = f"'{job}', 'mail', 'default', '[[],{{}}]', 0, 1, 'queued', 5, 1"
+        text += f"\ninsert into {''.join(table)} ({columns}) values ({row});"
     if url.startswith("sqlite"):
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
             connection.executescript(text)
@@ -29,25 +35,19 @@ def make_tables(url: str, steps: list[tuple[str, str]], upto: str) -> None:
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_a_store_without_limits_gets_them_and_keeps_its_jobs(
-    kind: str, tmp_path: Path, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    kind: str, tmp_path: Path, postgres_server: PostgresServer
 ) -> None:
-    known = queries.migrations
     with postgres_server.schema() as postgres_url:
         url = postgres_url if kind == "postgres" else f"sqlite:///{tmp_path / 'jobs.db'}"
-        make_tables(url, open_store(url).schema(), upto="0001_tables")
-        with monkeypatch.context() as before:
-            before.setattr(queries, "migrations", lambda dialect: known(dialect)[:1])
-            old = open_store(url)
-            jobs = [NewJob(new_id(), "mail", "default", "[[],{}]") for _ in range(3)]
-            old.insert(jobs)
-            old.close()
+        jobs = [new_id() for _ in range(3)]
+        make_tables(url, open_store(url).schema(), "0001_tables", jobs)
         store = open_store(url)
-        assert store.migrate() == [name for _, name, _ in known(kind)[1:]]
+        assert store.migrate() == [name for _, name, _ in queries.migrations(kind)[1:]]
         worker = WorkerRow(new_id(), "w", "h", 1, None, ["mail"], 1, 600_000_000, "1")
         store.join(worker)
         [claimed] = admit(store, worker.id, ONE, now=None).claimed
-        assert claimed.id == jobs[0].id
-        assert {each.state for each in store.get([each.id for each in jobs[1:]])} == {State.HELD}
+        assert claimed.id == jobs[0]
+        assert {each.state for each in store.get(jobs[1:])} == {State.HELD}
         store.finish(worker.id, [Ended(claimed.id, claimed.claim, Succeeded(), limited=True)])
-        assert [each.id for each in admit(store, worker.id, ONE, now=None).claimed] == [jobs[1].id]
+        assert [each.id for each in admit(store, worker.id, ONE, now=None).claimed] == [jobs[1]]
         store.close()
