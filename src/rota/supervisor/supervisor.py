@@ -379,7 +379,7 @@ def _logical_folder() -> str:
 
 def _reap_strangers(own: set[int]) -> None:
     """As process 1, of a container for example: see off ended processes that others left behind."""
-    if os.getpid() != 1 or not hasattr(os, "waitid"):
+    if sys.platform == "win32" or os.getpid() != 1 or not hasattr(os, "waitid"):
         return
     with suppress(ChildProcessError):
         while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):

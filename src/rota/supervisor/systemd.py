@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import time
 from contextlib import suppress
 
@@ -47,7 +48,7 @@ class Notifier:
             self.send("WATCHDOG=1")
 
     def send(self, *lines: str) -> None:
-        if not self._address:
+        if sys.platform == "win32" or not self._address:
             return
         # One that begins with @ has no file, and is written with a zero byte.
         address = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
