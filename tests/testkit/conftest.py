@@ -27,7 +27,15 @@ class Shop:
 
 
 @pytest.fixture
-def shop(store_url: str) -> Iterator[Shop]:
+def shop() -> Iterator[Shop]:
+    made = Shop("memory://")
+    yield made
+    made.app.close()
+
+
+@pytest.fixture
+def shop_anywhere(store_url: str) -> Iterator[Shop]:
+    """The same on each store."""
     made = Shop(store_url)
     yield made
     made.app.close()

@@ -33,25 +33,25 @@ def said(error: pytest.ExceptionInfo[AssertionError]) -> list[str]:
 # -- what is found ------------------------------------------------------------------------------
 
 
-def test_a_job_is_found_by_its_arguments_however_they_were_given(shop: Shop) -> None:
-    job = shop.send_receipt.enqueue(order_id=42)
-    assert assert_enqueued(shop.send_receipt, 42) == job
-    assert assert_enqueued(shop.send_receipt, 42, "en") == job
-    assert assert_enqueued(shop.send_receipt, lang="en", order_id=42) == job
-    assert assert_enqueued(shop.send_receipt) == job
-    assert assert_enqueued(shop.app.named("shop.send_receipt"), 42) == job
-    assert_not_enqueued(shop.send_receipt, 43)
-    assert_not_enqueued(shop.send_receipt, 42, "de")
-    assert_not_enqueued(shop.close_order)
+def test_a_job_is_found_by_its_arguments_however_they_were_given(shop_anywhere: Shop) -> None:
+    job = shop_anywhere.send_receipt.enqueue(order_id=42)
+    assert assert_enqueued(shop_anywhere.send_receipt, 42) == job
+    assert assert_enqueued(shop_anywhere.send_receipt, 42, "en") == job
+    assert assert_enqueued(shop_anywhere.send_receipt, lang="en", order_id=42) == job
+    assert assert_enqueued(shop_anywhere.send_receipt) == job
+    assert assert_enqueued(shop_anywhere.app.named("shop.send_receipt"), 42) == job
+    assert_not_enqueued(shop_anywhere.send_receipt, 43)
+    assert_not_enqueued(shop_anywhere.send_receipt, 42, "de")
+    assert_not_enqueued(shop_anywhere.close_order)
 
 
-def test_a_job_that_has_run_was_enqueued(shop: Shop) -> None:
-    shop.close_order.enqueue(7)
-    shop.app.drain()
-    assert_enqueued(shop.close_order, 7)
-    assert_enqueued(shop.send_receipt, 7)
-    assert [job.task for job in enqueued(shop.app, status="queued")] == []
-    assert [job.task for job in enqueued(shop.app)] == ["shop.close_order", "shop.send_receipt"]
+def test_a_job_that_has_run_was_enqueued(shop_anywhere: Shop) -> None:
+    shop_anywhere.close_order.enqueue(7)
+    shop_anywhere.app.drain()
+    assert_enqueued(shop_anywhere.close_order, 7)
+    assert_enqueued(shop_anywhere.send_receipt, 7)
+    assert [job.task for job in enqueued(shop_anywhere.app, status="queued")] == []
+    assert [job.task for job in enqueued(shop_anywhere.app)] == ["shop.close_order", "shop.send_receipt"]
 
 
 def test_options_count_where_they_are_given(shop: Shop) -> None:

@@ -24,16 +24,16 @@ def test_the_examples_run(module: str) -> None:
     assert (result.failed, result.attempted > 0) == (0, True)
 
 
-def test_the_app_is_on_an_empty_store_and_then_what_it_was(shop: Shop) -> None:
-    before = shop.send_receipt.enqueue(1)
-    url = shop.app.url
-    with fresh_store(shop.app) as app:
-        assert app is shop.app
+def test_the_app_is_on_an_empty_store_and_then_what_it_was(shop_anywhere: Shop) -> None:
+    before = shop_anywhere.send_receipt.enqueue(1)
+    url = shop_anywhere.app.url
+    with fresh_store(shop_anywhere.app) as app:
+        assert app is shop_anywhere.app
         assert_nothing_enqueued(app)
-        shop.send_receipt.enqueue(2)
+        shop_anywhere.send_receipt.enqueue(2)
         assert [str(event) for event in app.drain()] == ["ran shop.send_receipt"]
-    assert enqueued(shop.app) == [before]
-    assert (shop.app.url, shop.app.clock) == (url, None)
+    assert enqueued(shop_anywhere.app) == [before]
+    assert (shop_anywhere.app.url, shop_anywhere.app.clock) == (url, None)
 
 
 def test_the_store_need_not_be_there_that_the_app_was_declared_on() -> None:
@@ -88,10 +88,10 @@ def test_a_worker_may_work_it(shop: Shop) -> None:
 # -- the clock ----------------------------------------------------------------------------------
 
 
-def test_all_goes_by_the_clock(shop: Shop) -> None:
+def test_all_goes_by_the_clock(shop_anywhere: Shop) -> None:
     clock = Clock(START)
-    with fresh_store(shop.app, clock=clock) as app:
-        job = shop.send_receipt.using(delay=3600).enqueue(1)
+    with fresh_store(shop_anywhere.app, clock=clock) as app:
+        job = shop_anywhere.send_receipt.using(delay=3600).enqueue(1)
         assert job.created_at == START
         assert app.run_one() is None
         clock.move(hours=1)

@@ -33,8 +33,11 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def run(project: pytest.Pytester, code: str) -> pytest.RunResult:
+    """Without the other plugins that are installed here, which take most of the time."""
     project.makepyfile(test_shop=code)
-    return project.runpytest_inprocess("-p", "no:cacheprovider")
+    return project.runpytest_inprocess(
+        "--disable-plugin-autoload", "-p", "rota.testing.pytest_plugin", "-p", "no:cacheprovider"
+    )
 
 
 def test_each_test_has_an_empty_store_and_a_clock(project: pytest.Pytester) -> None:
