@@ -19,9 +19,9 @@ from working import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
 
-WORKERS, SLOTS, EACH = 4, 20, 5
-IDLE = 3
-"""So many connections a worker holds whose bodies use none."""
+WORKERS, SLOTS = 4, 20
+EACH = 5
+"""The most connections of a worker whose bodies use none."""
 OWN = 4
 """Those of the test."""
 
@@ -63,8 +63,8 @@ def test_workers_that_start_at_once_on_a_full_server_wait_and_then_share_it(
 
 def test_more_workers_than_the_server_has_room_for_leave_no_one_waiting_for_another(tmp_path: Path, ledger: Path) -> None:
     """Each that works has all it needs, and each that waits has nothing; who goes is followed by one that waited."""
-    room, waiting = 3, 5
-    server = PostgresServer(max_connections=str(room * IDLE + OWN))
+    room, waiting = 2, 6
+    server = PostgresServer(max_connections=str(room * EACH + OWN))
     with ExitStack() as end:
         end.callback(server.close)
         server.start()
@@ -76,6 +76,7 @@ def test_more_workers_than_the_server_has_room_for_leave_no_one_waiting_for_anot
         workers = [fleet.worker(concurrency=SLOTS, lease=30) for _ in range(room + waiting)]
         eventually(lambda: starts(ledger) >= room * SLOTS, within=PATIENCE)
         eventually(lambda: any("has no room for another connection" in worker.log for worker in workers))
+        eventually(lambda: all(worker.log for worker in workers))  # so that each is far enough to heed a signal
         assert all(worker.alive for worker in workers)
         go.touch()
         eventually(lambda: app.stats().states[State.SUCCEEDED] == len(jobs), within=PATIENCE)
