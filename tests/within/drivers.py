@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any, TypeVar
@@ -147,6 +148,16 @@ async def sqlite3_manual(url: str) -> AsyncIterator[Own]:
 
     try:
         yield Own(connection, connection.execute, ends(begun), marks(connection.execute))
+    finally:
+        connection.close()
+
+
+@asynccontextmanager
+async def sqlite3_always_within(url: str) -> AsyncIterator[Own]:
+    """As Python 3.12 and later recommend."""
+    connection = sqlite3.connect(path_of(url), autocommit=False)  # type: ignore[call-arg]
+    try:
+        yield Own(connection, connection.execute, ends(lambda: connection), marks(connection.execute))
     finally:
         connection.close()
 
@@ -319,6 +330,7 @@ async def django_own(url: str) -> AsyncIterator[Own]:
 
 SQLITE: dict[str, tuple[Opener, bool]] = {
     "sqlite3": (sqlite3_legacy, True),
+    **({"sqlite3, autocommit=False": (sqlite3_always_within, True)} if sys.version_info >= (3, 12) else {}),
     "sqlite3 without transactions of its own": (sqlite3_manual, True),
     "aiosqlite": (aiosqlite_own, False),
     "SQLAlchemy Connection, sqlite3": (sqlalchemy_connection, True),

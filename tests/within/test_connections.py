@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -226,6 +227,23 @@ def test_an_asyncpg_connection_outside_of_a_transaction_commits_the_job(postgres
 
     asyncio.run(main())
     assert postgres_shop.found() == ([], [1, 3, 4])
+
+
+if sys.version_info >= (3, 12):  # sqlite3 has no autocommit before
+
+    def test_connections_that_were_told_to_autocommit_commit_the_job(sqlite_shop: Shop) -> None:
+        path = path_of(sqlite_shop.url)
+        with closing(sqlite3.connect(path, autocommit=True)) as connection:  # type: ignore[call-arg]
+            use(sqlite_shop, connection)
+            assert not connection.in_transaction
+
+        async def main() -> None:
+            async with aiosqlite.connect(path, autocommit=True) as connection:
+                await sqlite_shop.send_receipt.using(connection=connection).aenqueue(5)
+                await connection.rollback()
+
+        asyncio.run(main())
+        assert sqlite_shop.found() == ([], [1, 3, 4, 5])
 
 
 def test_sqlite3_begins_a_transaction_as_it_would_for_the_callers_own_statement(sqlite_shop: Shop) -> None:

@@ -12,7 +12,7 @@ import aiosqlite
 from rota.stores.database import Row, Steps
 from rota.stores.foreign import Dialect, Statement
 from rota.within.foreign import awork_through
-from rota.within.sqlite import beginning, commits_each
+from rota.within.sqlite import BY_LEVEL, beginning
 
 T = TypeVar("T")
 
@@ -50,16 +50,25 @@ class AiosqliteConnection:
 @asynccontextmanager
 async def _taking_part(connection: aiosqlite.Connection) -> AsyncIterator[None]:
     """As for sqlite3's own: within the caller's transaction, or in one that begins here as the connection's settings say."""
-    begin = beginning(connection)
+    begin, commits = beginning(connection, await _control_of(connection))
     if begin is None:
         yield
         return
     await connection.execute(begin)
     try:
         yield
-        if commits_each(connection):
+        if commits:
             await connection.execute("commit")
     except BaseException:
         if connection.in_transaction:  # it holds nothing of the caller's
             await connection.execute("rollback")
         raise
+
+
+async def _control_of(connection: aiosqlite.Connection) -> int:
+    """sqlite3 tells it in the connection's own thread alone, and aiosqlite has no word for it."""
+    try:
+        control: int = await connection._execute(lambda: connection._conn.autocommit)  # type: ignore[attr-defined,no-untyped-call]
+    except AttributeError:
+        return BY_LEVEL
+    return control

@@ -16,7 +16,7 @@ from rota.errors import ConfigError
 from rota.stores.database import Row, Steps
 from rota.stores.foreign import Dialect, Statement
 from rota.within.foreign import weakly, work_through
-from rota.within.sqlite import beginning, commits_each
+from rota.within.sqlite import beginning, control_of
 
 T = TypeVar("T")
 
@@ -127,7 +127,7 @@ def _taking_part(connection: Connection) -> Iterator[None]:
     """Within the caller's transaction, which SQLAlchemy takes for begun; where the driver has none yet, it begins here."""
     raw = connection.connection.driver_connection
     if connection.dialect.name == "sqlite":
-        begin, ends = beginning(raw), commits_each(raw)  # type: ignore[arg-type]  # it is one of sqlite3 or of aiosqlite
+        begin, ends = beginning(raw, control_of(getattr(raw, "_conn", raw)))  # type: ignore[arg-type]  # it, or aiosqlite's
     else:
         begin = "begin" if _commits_each(connection) and _idle(raw) else None
         ends = begin is not None

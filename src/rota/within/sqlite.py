@@ -13,9 +13,6 @@ from rota.within.foreign import work_through
 
 T = TypeVar("T")
 
-_BY_LEVEL = -1
-"""What `autocommit`, which there is since Python 3.12, says where the isolation level decides."""
-
 
 class SqliteConnection:
     name = "a sqlite3 connection"
@@ -56,14 +53,14 @@ def _taking_part(connection: sqlite3.Connection) -> Iterator[None]:
 
     By itself sqlite3 would begin one only before a statement that writes, and ours may read first.
     """
-    begin = beginning(connection)
+    begin, commits = beginning(connection, control_of(connection))
     if begin is None:
         yield
         return
     connection.execute(begin)
     try:
         yield
-        if commits_each(connection):
+        if commits:
             connection.execute("commit")
     except BaseException:
         if connection.in_transaction:  # it holds nothing of the caller's
@@ -81,14 +78,17 @@ class Connection(Protocol):
     def isolation_level(self) -> str | None: ...
 
 
-def beginning(connection: Connection) -> str | None:
-    """The statement with which a transaction has to begin; none where one is open."""
+BY_LEVEL = -1
+"""What `autocommit`, which there is since Python 3.12, says where the isolation level decides."""
+
+
+def control_of(connection: sqlite3.Connection) -> int:
+    return getattr(connection, "autocommit", BY_LEVEL)
+
+
+def beginning(connection: Connection, control: int) -> tuple[str | None, bool]:
+    """The statement with which a transaction has to begin, none where one is open; and whether to commit it as well."""
     if connection.in_transaction:
-        return None
-    return "begin immediate" if commits_each(connection) else f"begin {connection.isolation_level or ''}"
-
-
-def commits_each(connection: Connection) -> bool:
-    """Whether no transaction begins on this connection but by the caller's own `begin`."""
-    control = getattr(getattr(connection, "_conn", connection), "autocommit", _BY_LEVEL)
-    return connection.isolation_level is None if control == _BY_LEVEL else bool(control)
+        return None, False
+    commits = connection.isolation_level is None if control == BY_LEVEL else bool(control)
+    return ("begin immediate" if commits else f"begin {connection.isolation_level or ''}"), commits
