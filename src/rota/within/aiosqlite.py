@@ -50,7 +50,8 @@ class AiosqliteConnection:
 @asynccontextmanager
 async def _taking_part(connection: aiosqlite.Connection) -> AsyncIterator[None]:
     """As for sqlite3's own: within the caller's transaction, or in one that begins here as the connection's settings say."""
-    begin, commits = beginning(connection, await _control_of(connection))
+    control = BY_LEVEL if connection.in_transaction else await _control_of(connection)
+    begin, commits = beginning(connection, control)
     if begin is None:
         yield
         return
