@@ -53,7 +53,10 @@ CONTENTS: dict[str, tuple[str, list[str]]] = {
     "Queues": ("rota.queues", ["Queue"]),
     "Rooms of limits": ("rota.rules.rooms", ["Room"]),
     "Kinds of problem": ("rota.rules.health", ["Trouble"]),
-    "Records": ("rota.model", ["JobRow", "AttemptRow", "Failure", "WorkerRow", "PauseRow", "Count", "Filter", "Changed"]),
+    "Records": (
+        "rota.model",
+        ["JobRow", "AttemptRow", "Failure", "WorkerRow", "PauseRow", "Count", "Filter", "Changed", "Migration"],
+    ),
     "Errors": (
         "rota",
         [

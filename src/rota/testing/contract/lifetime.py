@@ -24,6 +24,7 @@ class Lifetime:
         assert state(store, id) == "queued"
 
     def test_an_open_store_needs_no_migration(self, store: Store) -> None:
+        assert store.pending() == []
         assert store.migrate() == []
 
     def test_an_open_store_is_there(self, store: Store) -> None:
