@@ -91,7 +91,10 @@ def test_a_fork_has_no_worker_and_says_how_to_get_one(programs: Programs) -> Non
 # -- servers ------------------------------------------------------------------------------------
 
 
-def test_a_server_for_asgi_ends_with_its_worker(programs: Programs) -> None:
+@pytest.mark.parametrize(
+    ("programs", "number"), [("sqlite", signal.SIGINT), ("postgres", signal.SIGTERM)], indirect=["programs"]
+)
+def test_a_server_for_asgi_ends_with_its_worker(programs: Programs, number: signal.Signals) -> None:
     with Rota(programs.url) as app:
         server = programs.python(*UVICORN, "beside_asgi:web")
         assert server.get("/") == "welcome"
@@ -99,7 +102,7 @@ def test_a_server_for_asgi_ends_with_its_worker(programs: Programs) -> None:
         server.has_said("rota: ran deliver")
         id = server.get("/dawdle")
         started(app, id)
-        server.send(signal.SIGTERM)
+        server.send(number)
         server.ended()
         assert "Application shutdown complete" in server.said
         assert handed_back(app, id)

@@ -140,6 +140,7 @@ def worker_record(row: WorkerRow) -> Record:
         "version": row.version,
         "started_at": moment(row.started_at),
         "lease_until": moment(row.lease_until),
+        "trouble": row.trouble,
     }
 
 

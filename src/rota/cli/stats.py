@@ -12,6 +12,7 @@ from rota.cli.records import stats_record, write_json
 from rota.cli.saying import say
 from rota.cli.tables import Cell, Column, screen_width, write_table
 from rota.cli.words import COLOURS, ago, many
+from rota.cli.workers import lease_cell
 from rota.clock import SECOND, Micros
 from rota.codec.text import escape
 from rota.model import State, WorkerRow
@@ -108,6 +109,11 @@ def _workers(workers: list[WorkerRow], now: Micros) -> None:
 
 def _worker(row: WorkerRow, now: Micros) -> list[Cell | str]:
     queues = "all" if row.queues is None else ", ".join(row.queues)
-    late = row.lease_until <= now
-    lease = Cell(f"lost {ago(row.lease_until, now)} ago", "red") if late else f"{ago(now, row.lease_until)} left"
-    return [Cell(row.name, bold=True), queues, str(row.concurrency), ago(row.started_at, now), lease, row.version]
+    return [
+        Cell(row.name, bold=True),
+        queues,
+        str(row.concurrency),
+        ago(row.started_at, now),
+        lease_cell(row, now),
+        row.version,
+    ]
