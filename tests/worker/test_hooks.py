@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -132,6 +134,30 @@ def test_ends_are_told_once_they_are_recorded(app: Rota) -> None:
         "fails": (State.FAILED, True, ValueError),
         "fails first": (State.SCHEDULED, False, KeyError),
     }
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_job_that_its_body_finished_in_its_own_transaction_is_told_as_a_success(app: Rota, fails: bool) -> None:
+    told: list[object] = []
+    app.on_success(lambda job, result: told.append(result))
+    app.on_failure(lambda job, failure: told.append(failure))
+    path = app.url.removeprefix("sqlite:///")
+
+    @app.task(keep_result=True)
+    def body() -> str:
+        with closing(sqlite3.connect(path, timeout=PATIENCE, isolation_level="IMMEDIATE")) as own:
+            with own:
+                own.execute("create table effects (number integer)")
+                current_job().finish_within(own, result="within")
+            if fails:
+                raise ValueError("after the commit")
+        return "within"
+
+    with working(app):
+        assert body.enqueue().wait(PATIENCE).status is State.SUCCEEDED
+        eventually(lambda: told)
+    assert told == ["within"]
 
 
 def test_a_body_that_runs_on_after_its_time_out_is_told_once(app: Rota, go: threading.Event) -> None:
