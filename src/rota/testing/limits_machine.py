@@ -24,6 +24,7 @@ from rota.model import (
     Ask,
     Cancelled,
     Claimed,
+    Edit,
     Ended,
     Failed,
     Filter,
@@ -299,6 +300,22 @@ class LimitsMachine(RuleBasedStateMachine):
         rows = self.store.find(Filter(states=(state,) if state else ()), ALL)
         if rows:
             self.store.change(move, sorted({rows[number % len(rows)].id for number in which}), now=self.now)
+
+    @precondition(lambda self: self.sent)
+    @rule(
+        which=picks,
+        edit=st.sampled_from(
+            (Edit(priority=2), Edit(queue="x"), Edit(queue="y", priority=-1), Edit(delay=0), Edit(delay=SECOND))
+        ),
+        looked=st.booleans(),
+    )
+    def edit(self, which: list[int], edit: Edit, looked: bool) -> None:
+        """Somebody edits jobs that wait, perhaps just after a claim that took none had let some out."""
+        if looked:
+            self._admit(self._worker(0), QUEUES, 0, 0)
+        rows = self.store.find(Filter(states=(State.QUEUED, State.HELD, State.SCHEDULED)), ALL)
+        if rows:
+            self.store.edit(edit, sorted({rows[number % len(rows)].id for number in which}), now=self.now)
 
     @rule(override=st.sampled_from(OVERRIDES), unset=st.booleans())
     def set_limit(self, override: tuple[str, str], unset: bool) -> None:

@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 
 from rota.clock import SECOND
-from rota.model import Claimed, Ended, Move, NewJob, State, Succeeded
+from rota.model import Claimed, Edit, Ended, Move, NewJob, State, Succeeded
 from rota.stores.base import Store
 from rota.testing.contract.scene import LEASE, NOW, OUTCOMES, ask, claim, everything, finish, ids, join, new, put, row
 
@@ -107,6 +107,30 @@ class Races:
             assert not finished & lost
             assert {each.id for each in store.get(ids(claims)) if each.state is State.SUCCEEDED} == finished
             store.change(Move.DELETE, ids(claims), now=NOW)
+
+    def test_a_job_is_either_claimed_where_it_was_or_edited_and_moved(self, store: Store) -> None:
+        for _ in range(ROUNDS):
+            jobs = [new() for _ in range(40)]
+            put(store, *jobs)
+
+            def moved(twin: Store, jobs: Sequence[NewJob] = jobs) -> set[str]:
+                steps = [jobs[at : at + 4] for at in range(0, len(jobs), 4)]
+                changed = [each for step in steps for each in twin.edit(Edit(queue="other"), [job.id for job in step], now=NOW)]
+                return {each.id for each in changed if each.before is State.QUEUED}
+
+            def taken(twin: Store) -> set[str]:
+                worker = join(twin)
+                return {id for _ in range(10) for id in ids(claim(twin, worker, 4))}
+
+            edited, claimed = at_once(store, [moved, taken])
+            assert not edited & claimed
+            rows = {each.id: each for each in store.get([job.id for job in jobs])}
+            assert {id for id, each in rows.items() if each.queue == "other"} == edited
+            assert {id for id, each in rows.items() if each.state is State.RUNNING} == claimed
+            store.change(Move.DELETE, list(edited), now=NOW)
+            for worker in store.workers():
+                store.leave(worker.id, now=NOW)
+            store.change(Move.DELETE, [job.id for job in jobs], now=NOW)
 
     def test_a_job_is_lost_once_however_many_reap(self, store: Store) -> None:
         for _ in range(ROUNDS):
