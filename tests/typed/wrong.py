@@ -70,6 +70,9 @@ def sync_use() -> None:
     plain.using(connection="sqlite:///jobs.db")  # wrong
     plain.using(connection=7)  # wrong
     app.within("postgresql://localhost/jobs")  # wrong
+    app.beside(queue="mail")  # wrong
+    app.beside(concurrency="four")  # wrong
+    app.lifespan(worker=True, polls=1)  # wrong
     number: int = build.enqueue(7).result()  # wrong
     print(number)
 
