@@ -38,7 +38,17 @@ def options(*functions: Callable[..., object]) -> list[str]:
 @pytest.mark.parametrize(
     "option",
     options(
-        Rota, Rota.task, Rota.jobs, BoundTask.using, Worker, Beside, Rota.lifespan, open_sqlite, open_postgres, Rota.run_one
+        Rota,
+        Rota.task,
+        Rota.jobs,
+        Rota.edit,
+        BoundTask.using,
+        Worker,
+        Beside,
+        Rota.lifespan,
+        open_sqlite,
+        open_postgres,
+        Rota.run_one,
     ),
 )
 def test_every_option_is_in_a_guide(option: str) -> None:

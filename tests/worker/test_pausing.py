@@ -133,7 +133,7 @@ def test_what_becomes_due_meanwhile_waits_for_the_resume(app: Rota) -> None:
         assert [job.wait(PATIENCE).status for job in (again, later)] == [State.SUCCEEDED] * 2
 
 
-@pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
 def test_an_idle_worker_of_paused_queues_alone_rests(app: Rota) -> None:
     @app.task(queue="mail")
     def quick() -> None: ...
