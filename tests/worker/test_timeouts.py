@@ -69,7 +69,7 @@ def test_stuck_bodies_beyond_the_slots_keep_theirs(app: Rota) -> None:
     with working(app, concurrency=2, shutdown_timeout=0.1):
         jobs = stuck.enqueue_many([()] * 6)
         eventually(lambda: sum(job.refresh().status is State.FAILED for job in jobs) == 4)
-        assert runners() <= 4
+        assert runners() <= 4 + 1  # the one that leads
         go.set()
         assert {job.wait(PATIENCE).status for job in jobs} <= {State.FAILED, State.SUCCEEDED}
         assert quick.enqueue().wait(PATIENCE).status is State.SUCCEEDED
