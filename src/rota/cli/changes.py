@@ -101,12 +101,12 @@ def delete(ctx: click.Context, **options: Any) -> None:
 
 
 @click.command(short_help="Change the priority, queue or due time of jobs that wait.")
-@filters_with("--from-queue")
-@_changes
 @click.option("--priority", type=int, help="Larger runs first.")
 @click.option("--queue", "to_queue", help="The queue to move them to.")
 @click.option("--delay", type=duration, help="How long from now until they are due, such as 90s; 0 for now.")
 @click.option("--run-at", type=moment, metavar="MOMENT", help="When they are due, such as 2030-01-31T09:00+01:00.")
+@filters_with("--from-queue")
+@_changes
 def edit(
     ctx: click.Context,
     priority: int | None,
