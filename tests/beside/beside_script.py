@@ -1,6 +1,6 @@
 """A program without a server: `quiet`, `configured`, `warnings` say what it does about logging, `async` makes it a coroutine.
 
-It ends when all that waits on the queue has had an attempt, or with `stay` at a signal.
+It ends when all that waits on the queue has had an attempt, or with `stay` at a signal; with `patient` it waits for bodies then.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ WORDS = sys.argv[1:]
 
 
 def serve() -> None:
-    if "stay" in WORDS:
+    if "stay" in WORDS or "patient" in WORDS:
         threading.Event().wait(60)
     pause = threading.Event()
     while app.stats().states["queued"] or app.stats().states["running"]:
@@ -35,6 +35,6 @@ if "warnings" in WORDS:
 if "async" in WORDS:
     asyncio.run(serve_in_loop())
 else:
-    with app, app.beside(queues=["mail"], shutdown_timeout=0.1):
+    with app, app.beside(queues=["mail"], shutdown_timeout=600 if "patient" in WORDS else 0.1):
         serve()
 print("threads left:", [thread.name for thread in threading.enumerate() if thread.name.startswith("rota")])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 
-from rota import Rota
+from rota import Rota, current_job
 
 app = Rota(os.environ["BESIDE_URL"])
 
@@ -19,4 +20,9 @@ def deliver(to: str) -> None:
 @app.task(name="linger", queue="mail")
 def linger(seconds: float) -> None:
     print("a body has begun", flush=True)
-    threading.Event().wait(seconds)
+    end, pause, asked = time.monotonic() + seconds, threading.Event(), False
+    while time.monotonic() < end:
+        if not asked and current_job().should_stop:
+            asked = True
+            print("a body was asked to stop", flush=True)
+        pause.wait(0.02)

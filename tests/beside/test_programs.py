@@ -77,6 +77,21 @@ def test_a_script_that_is_told_to_end_hands_back_what_runs(
         assert app.workers() == []
 
 
+@on_sqlite
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)])
+def test_a_second_signal_hands_back_at_once(programs: Programs, number: signal.Signals, status: int) -> None:
+    with Rota(programs.url) as app:
+        id = app.named("linger").using(queue="mail").enqueue(600).id
+        program = programs.script("beside_script.py", "patient")
+        program.has_said("a body has begun")
+        program.send(number)
+        program.has_said("a body was asked to stop")
+        assert program.process.poll() is None
+        program.send(number)
+        assert program.ended() == status
+        assert handed_back(app, id)
+
+
 def test_a_fork_has_no_worker_and_says_how_to_get_one(programs: Programs) -> None:
     program = programs.script("beside_fork.py", "start")
     assert program.ended() == 0
