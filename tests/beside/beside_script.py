@@ -1,6 +1,6 @@
 """A program without a server: `quiet`, `configured`, `warnings` say what it does about logging, `async` makes it a coroutine.
 
-It ends when all that waits on the queue has had an attempt, or with `stay` at a signal; with `patient` it waits for bodies then.
+It ends when all that waits on the queue has had an attempt, or with `stay` at a signal; with `patient` it waits for bodies too.
 """
 
 from __future__ import annotations
