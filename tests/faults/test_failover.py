@@ -14,7 +14,7 @@ from kit import PATIENCE, Fleet
 from accounts import account, starts
 from rota import Rota
 from rota.errors import StoreUnavailable
-from rota.model import State
+from rota.model import JobRow, State
 from servers import PostgresServer
 from working import eventually
 
@@ -36,6 +36,10 @@ def standby(frail: PostgresServer) -> Iterator[PostgresServer]:
 def url(frail: PostgresServer, standby: PostgresServer) -> str:
     """With both hosts."""
     return frail.url(host=f"{frail.directory},{standby.directory}")
+
+
+def rows_of(app: Rota, ids: list[str]) -> list[JobRow]:
+    return [row for step in range(0, len(ids), 500) for row in app.store.get(ids[step : step + 500])]
 
 
 @pytest.mark.parametrize("synchronous", [False, True], ids=["asynchronous", "synchronous"])
@@ -61,12 +65,12 @@ def test_workers_go_on_at_the_standby_that_was_promoted(
     assert enqueuer.wait() == 0
     acknowledged = enqueuer.log.split().index("again")
     ids = [line for line in enqueuer.log.split() if line != "again"]
-    there = {row.id for step in range(0, len(ids), 500) for row in app.store.get(ids[step : step + 500])}
+    there = {row.id for row in rows_of(app, ids)}
     lost = [number for number, job in enumerate(ids) if job not in there]
     assert lost == list(range(acknowledged - len(lost), acknowledged))  # the last of those that the first one took
     assert len(lost) == 0 if synchronous else len(lost) < 50
     kept = [job for job in ids if job in there]
-    eventually(lambda: app.stats().states[State.SUCCEEDED] == len(there), within=PATIENCE)
+    eventually(lambda: all(row.state.final for row in rows_of(app, kept)), within=PATIENCE)
     done = account(app, kept, ledger, server_crashed=True)
     assert done.states == {State.SUCCEEDED: len(kept)}
     assert sum(done.repeated.values()) < 50
