@@ -96,7 +96,19 @@ def test_explain_says_why_a_job_is_not_running(shop: Shop, call: Call) -> None:
 
 def test_explain_as_json_has_the_documented_fields(shop: Shop, call: Call) -> None:
     told = call.json("jobs", "explain", shop.waiting.id)
-    assert set(told) == {"id", "task", "queue", "status", "run_at", "sentences", "limit", "holders", "ahead"}
+    assert set(told) == {
+        "id",
+        "task",
+        "queue",
+        "status",
+        "run_at",
+        "sentences",
+        "limit",
+        "holders",
+        "ahead",
+        "paused",
+        "paused_until",
+    }
     assert (told["status"], told["ahead"], told["limit"], told["holders"]) == ("queued", 0, None, [])
     assert told["sentences"][-1] == "No worker is alive: start one with rota worker."
 

@@ -45,7 +45,7 @@ def test_stats_of_an_empty_store(call: Call) -> None:
 
 def test_check_is_quiet_and_fine_where_all_is_well(call: Call) -> None:
     assert call("check") == "all is well\n"
-    assert call.json("check") == {"ok": True, "problems": []}
+    assert call.json("check") == {"ok": True, "problems": [], "paused": []}
 
 
 def test_check_ends_with_status_1_where_there_is_a_problem(shop: Shop, call: Call) -> None:

@@ -9,7 +9,7 @@ import click
 
 from rota.cli.glance import Glance, Rates
 from rota.cli.queues import STATES, paused_cell, state_cells
-from rota.cli.tables import Cell, Column, table_lines
+from rota.cli.tables import Cell, Column, ellipsis, table_lines
 from rota.cli.words import ago, many
 from rota.cli.workers import lease_cell, served
 from rota.clock import at
@@ -46,7 +46,7 @@ def overview(seen: Glance, width: int | None, height: int | None) -> list[str]:
             left += 1
         lines += ["", *table_lines(section.columns, section.rows[:shown], width)]
         if left:
-            lines.append(click.style(f"… and {many(left, section.name)} more", dim=True))
+            lines.append(click.style(f"{ellipsis()} and {many(left, section.name)} more", dim=True))
     return lines if height is None else lines[:height]
 
 
@@ -60,7 +60,7 @@ def _head(seen: Glance, width: int | None) -> list[str]:
     store = escape(seen.store)
     clock = f"{at(seen.now):%H:%M:%S} UTC"
     if width is not None and len(store) + len(clock) + 2 > width:
-        store = store[: width - len(clock) - 3] + "…"
+        store = store[: width - len(clock) - 3] + ellipsis()
     gap = 2 if width is None else max(2, width - len(store) - len(clock))
     return [
         click.style(store, bold=True) + " " * gap + clock,
@@ -157,4 +157,4 @@ def _number(rate: float) -> str:
 
 
 def _cut(text: str, width: int | None) -> str:
-    return text if width is None or len(text) <= width else text[: width - 1] + "…"
+    return text if width is None or len(text) <= width else text[: width - 1] + ellipsis()

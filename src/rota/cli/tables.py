@@ -61,6 +61,11 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[Cell | str]],
     return lines
 
 
+def ellipsis() -> str:
+    """The one character that stands for what was cut off."""
+    return "…" if (sys.stdout.encoding or "").lower().startswith("utf") else "~"
+
+
 def screen_width() -> int | None:
     """How many characters fit in a line, where the output is a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else None
@@ -88,7 +93,7 @@ def _fit(columns: Sequence[Column], natural: Sequence[int], room: int | None) ->
 def _set(column: Column, text: str, width: int, last: bool) -> str:
     """The text cut or filled up to the width; the last column is not filled up."""
     if _width(text) > width:
-        mark = "…" if (sys.stdout.encoding or "").lower().startswith("utf") else "~"
+        mark = ellipsis()
         while text and _width(text) + 1 > width:
             text = text[:-1]
         text += mark
