@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -22,7 +23,7 @@ from rota.cli.group import rota
 from rota.errors import StoreError
 from rota.model import State
 from servers import PostgresServer
-from working import eventually
+from working import eventually, working
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -118,6 +119,19 @@ def test_a_pooler_that_nobody_told_of_is_found(
                 assert other.execute(f"show {name}".encode()).fetchone() == (value,)
             assert other.execute("select * from pg_listening_channels()").fetchall() == []
             assert other.execute("select name from pg_prepared_statements where name like 'rota%'").fetchall() == []
+
+
+def test_a_pooler_of_sessions_needs_only_be_told_of(postgres_server: PostgresServer, schema: str) -> None:
+    """A worker is woken through it as on a direct connection."""
+    ran = threading.Event()
+    with bouncing(postgres_server.directory, pool_mode="session") as bouncer:
+        url = bouncer.url(schema=schema, pooler="false")
+        with Rota(url) as app, Rota(url) as other:
+            app.task(ran.set, name="ring")
+            with working(app, poll=60):
+                eventually(lambda: [worker.asleep for worker in other.workers()] == [True])
+                other.send("ring")
+                assert ran.wait(20)
 
 
 def test_what_goes_wrong_without_the_option_names_it(bouncer: Bouncer, schema: str) -> None:
