@@ -693,6 +693,11 @@ class Rota:
         return self._store
 
     @property
+    def opened(self) -> bool:
+        """Whether the store is open."""
+        return self._store is not None
+
+    @property
     def store_beside(self) -> Store:
         """The store, for a caller who may have a transaction open in which a SQLite file cannot be made ready: that is told."""
         if self._store is None and self.url.startswith("sqlite:"):

@@ -43,6 +43,8 @@ class Owner(Protocol):
     @property
     def store_beside(self) -> Store: ...
     @property
+    def opened(self) -> bool: ...
+    @property
     def tasks(self) -> Mapping[str, Task[..., Any, Any]]: ...
     @property
     def settings(self) -> Settings: ...
@@ -210,8 +212,11 @@ class StoreDesk:
         if self._app.eager:
             of_coroutines(connection, "enqueue")
             return await beside(lambda: self._take_eagerly(jobs))
-        inserted = await ainsert(connection, jobs, lambda: self.in_thread(lambda: self._app.store_beside), self._app.now)
+        inserted = await ainsert(connection, jobs, self._astore_beside, self._app.now)
         return [Job(self, put.id, existed=put.existed) for put in inserted]
+
+    async def _astore_beside(self) -> Store:
+        return self._app.store_beside if self._app.opened else await self.in_thread(lambda: self._app.store_beside)
 
     def _check_blocking(self, connection: object, call: str) -> None:
         from rota.within import blocking

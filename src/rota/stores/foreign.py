@@ -91,6 +91,13 @@ class Dialect(Protocol):
     place: str
     """Where the store is, for messages."""
 
+    home: object | None
+    """What `learn` found out; `None` before."""
+
+    def learn(self) -> None:
+        """Ask the store where it is, which blocks; `check` does it where nobody did."""
+        ...
+
     def statements(self, query: str, params: Params) -> list[Statement]:
         """A named query, to be run one statement after the other."""
         ...

@@ -29,8 +29,11 @@ class PostgresDialect:
         self.place = place
         self._read = read
         self._templates: dict[str, Template] = {}
-        self._home: Row | None = None
+        self.home: Row | None = None
         self._known: WeakSet[object] = WeakSet()
+
+    def learn(self) -> None:
+        [self.home] = self._read("whereabouts", self._names())
 
     def statements(self, query: str, params: Params) -> list[Statement]:
         made = self._queries[query]
@@ -44,13 +47,13 @@ class PostgresDialect:
     def check(self, known_as: object | None) -> Steps[None]:
         if known_as is not None and known_as in self._known:
             return
-        params = {"schema": self._queries.schema, "jobs_table": "rota_jobs"}
-        [there] = yield "whereabouts", params
-        if self._home is None or not _same(there, self._home):
-            [self._home] = self._read("whereabouts", params)  # anew: the server may have been started again since
-        if not _same(there, self._home):
+        [there] = yield "whereabouts", self._names()
+        if self.home is None or not _same(there, self.home):
+            self.learn()  # anew: the server may have been started again since
+        assert self.home is not None
+        if not _same(there, self.home):
             raise Elsewhere(
-                f"the connection leads to {_named(there)}, and the store is in {_named(self._home)}: pass a connection to the "
+                f"the connection leads to {_named(there)}, and the store is in {_named(self.home)}: pass a connection to the "
                 "store's own database, or do it without one, after your commit"
             )
         if known_as is not None:
@@ -65,6 +68,9 @@ class PostgresDialect:
                 f"your connection to Postgres does not work ({driver}): see that it is open, and that nobody else uses it now"
             )
         return meaning(driver, self.place)
+
+    def _names(self) -> Params:
+        return {"schema": self._queries.schema, "jobs_table": "rota_jobs"}
 
     def _template(self, query: str) -> Template:
         made = self._templates.get(query)

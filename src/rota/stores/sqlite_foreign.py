@@ -27,7 +27,11 @@ class SqliteDialect:
 
     def __init__(self, place: str, files: Callable[[], list[Row]]) -> None:
         self.place = place
+        self.home: str | None = None
         self._files = files
+
+    def learn(self) -> None:
+        self.home = _main(self._files())
 
     def statements(self, query: str, params: Params) -> list[Statement]:
         values = {name: cast(Value, bind(name, value)) for name, value in params.items()}
@@ -42,11 +46,12 @@ class SqliteDialect:
 
     def check(self, known_as: object | None) -> Steps[None]:
         theirs = _main((yield "files", {}))
-        ours = _main(self._files())
-        if not theirs or not Path(theirs).exists() or not Path(theirs).samefile(ours):
+        if self.home is None:
+            self.learn()
+        if not _same(theirs, self.home or ""):
             raise Elsewhere(
                 f"the connection leads to {f'the SQLite file {theirs}' if theirs else 'a SQLite database in memory'}, and the "
-                f"store is in the SQLite file {ours}: pass a connection to the store's own file, or do it without "
+                f"store is in the SQLite file {self.home}: pass a connection to the store's own file, or do it without "
                 "one, after your commit"
             )
 
@@ -69,6 +74,14 @@ class SqliteDialect:
 def _main(files: Sequence[Row]) -> str:
     """The path of the file that a connection was opened with; empty for one in memory."""
     return next((file or "" for _, name, file in files if name == "main"), "")
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether both paths lead to one file that is there."""
+    try:
+        return bool(one and other) and Path(one).samefile(other)
+    except FileNotFoundError:
+        return False
 
 
 @cache

@@ -78,6 +78,10 @@ def work(store: Store, foreign: Foreign, steps: Steps[T]) -> T:
 
 async def awork(store: Store, foreign: AsyncForeign, steps: Steps[T]) -> T:
     dialect = _dialect(store, foreign)
+    if dialect.home is None:
+        from asyncio import to_thread
+
+        await to_thread(dialect.learn)
     await foreign.acheck(dialect)
     return await foreign.arun(steps, dialect)
 
