@@ -146,6 +146,21 @@ def test_no_setting_of_the_session_is_another_afterwards(postgres_shop: Shop) ->
         assert connection.execute(settings).fetchall() == before
 
 
+def test_in_a_pipeline_of_the_callers(postgres_shop: Shop) -> None:
+    with psycopg.connect(postgres_shop.url) as connection, connection.pipeline():
+        connection.execute(postgres_shop.order(1))
+        use(postgres_shop, connection)
+        connection.execute(postgres_shop.order(2))
+
+    async def main() -> None:
+        async with await psycopg.AsyncConnection.connect(postgres_shop.url) as connection, connection.pipeline():
+            await postgres_shop.send_receipt.using(connection=connection).aenqueue(5)
+            await connection.execute(postgres_shop.order(3))
+
+    asyncio.run(main())
+    assert postgres_shop.found() == ([1, 2, 3], [1, 3, 4, 5])
+
+
 # -- where no transaction is open ---------------------------------------------------------------
 
 

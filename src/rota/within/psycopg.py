@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
 from rota.stores.database import Row, Steps
@@ -39,7 +39,9 @@ class PsycopgConnection:
 
                 def execute(statement: Statement) -> list[Row]:
                     text, values = statement.numbered()
-                    cursor.execute(text.encode(), values)
+                    # In the caller's own pipeline an answer comes only at its end, and the next query depends on it.
+                    with self._connection.pipeline() if _pipelines(self._connection) else nullcontext():
+                        cursor.execute(text.encode(), values)
                     return [] if cursor.description is None else list(cursor.fetchall())
 
                 return work_through(steps, dialect, execute)
@@ -70,7 +72,8 @@ class AsyncPsycopgConnection:
 
                 async def execute(statement: Statement) -> list[Row]:
                     text, values = statement.numbered()
-                    await cursor.execute(text.encode(), values)
+                    async with self._connection.pipeline() if _pipelines(self._connection) else nullcontext():
+                        await cursor.execute(text.encode(), values)
                     return [] if cursor.description is None else list(await cursor.fetchall())
 
                 return await awork_through(steps, dialect, execute)
@@ -80,3 +83,7 @@ class AsyncPsycopgConnection:
 
 def _commits_each(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
     return connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE
+
+
+def _pipelines(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
+    return connection.info.pipeline_status is not PipelineStatus.OFF
