@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
@@ -56,3 +58,14 @@ class Block:
     def of(owner: object) -> Block | None:
         """The innermost block of this owner that is open here."""
         return next((block for block in reversed(_blocks.get()) if block.owner is owner and block._open), None)
+
+    @staticmethod
+    @contextmanager
+    def none() -> Iterator[None]:
+        """For what runs here and belongs elsewhere: it is in no block."""
+        before = _blocks.get()
+        _blocks.set(())
+        try:
+            yield
+        finally:
+            _blocks.set(before)

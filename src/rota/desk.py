@@ -224,7 +224,8 @@ class StoreDesk:
         blocking(connection, call)
 
     def _take_eagerly(self, jobs: Iterable[NewJob]) -> list[Job[Any]]:
-        return [self._eagerly(new) for new in list(jobs)]  # all or none: no body runs before the last call is known to fit
+        with Block.none():  # as a worker's bodies would be
+            return [self._eagerly(new) for new in list(jobs)]  # all or none: none runs before the last call is known to fit
 
     def _eagerly(self, new: NewJob) -> Job[Any]:
         from rota.eager import run_eagerly

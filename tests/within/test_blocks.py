@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from contextvars import copy_context
 
+import aiosqlite
 import asyncpg
+import psycopg
 import pytest
 
-from rota import ConfigError, Rota
+from rota import ConfigError, Rota, State
 from within.conftest import Shop
 from within.drivers import asyncpg_place, path_of
+from working import eventually, working
 
 
 @pytest.fixture
@@ -141,3 +144,35 @@ def test_sending_by_name_is_in_the_block_too(postgres_shop: Shop) -> None:
 
     asyncio.run(main())
     assert postgres_shop.found() == ([], [])
+
+
+def test_an_eager_body_is_in_no_block() -> None:
+    app = Rota(eager=True)
+    seen = []
+
+    @app.task
+    def inner() -> None:
+        seen.append("inner")
+
+    @app.task
+    def outer() -> None:
+        inner.enqueue()
+
+    async def main() -> None:
+        async with aiosqlite.connect(":memory:") as connection, app.within(connection):
+            await outer.aenqueue()
+            with pytest.raises(ConfigError, match="has to be awaited"):
+                outer.enqueue()
+
+    asyncio.run(main())
+    assert seen == ["inner"]
+
+
+def test_a_worker_that_falls_asleep_between_the_enqueue_and_the_commit_finds_the_job(postgres_shop: Shop) -> None:
+    """Postgres notifies those alone who slept at the enqueue; the others look again."""
+    with psycopg.connect(postgres_shop.url) as connection:
+        job = postgres_shop.send_receipt.using(connection=connection).enqueue(1)
+        with working(postgres_shop.app, poll=1.0):
+            eventually(lambda: postgres_shop.app.workers()[0].asleep)
+            connection.commit()
+            eventually(lambda: job.refresh().status is State.SUCCEEDED)
