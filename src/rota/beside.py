@@ -108,7 +108,7 @@ class Beside:
         """Begin to work, and return at once. The end of the program ends it too, if `stop` did not.
 
         After a fork the child has no worker and may start one of its own. Raises `ConfigError` where it is at work in this
-        process, and for options and tasks that cannot be right.
+        process, and for options, tasks and a URL that cannot be right.
         """
         self._begin()
         self._heed_sigterm()
@@ -198,6 +198,10 @@ class Beside:
                 raise ConfigError("this worker is at work already: make another with app.beside()")
             if self.app.eager:
                 return
+            if self.app._store is None:
+                # What a URL lacks is told here, and the driver is loaded by this thread: a fork in the middle of another
+                # thread's import would leave the child without that module for ever.
+                self.app._unopened()
             keeper = Keeper(self.app, self._make)
             self._aloud.begin()
             try:

@@ -9,6 +9,8 @@ from beside_tasks import app, deliver
 
 worker = app.beside(queues=["mail"])
 with worker:
+    while not any(row.asleep for row in app.workers()):
+        pass
     child = os.fork()
     if child == 0:
         print("in the child:", worker.alive, flush=True)

@@ -81,6 +81,8 @@ def test_it_begins_once(app: Rota) -> None:
 def test_what_cannot_be_right_is_refused_as_it_begins(app: Rota) -> None:
     with pytest.raises(ConfigError, match="at least one job"), app.beside(concurrency=0):
         pass
+    with pytest.raises(ConfigError, match="no store is known"), Rota("nothing://").beside():
+        pass
     assert threads() == set()
 
 
