@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import aiosqlite
@@ -299,3 +301,31 @@ def test_a_connection_is_asked_once_where_it_leads(postgres_shop: Shop) -> None:
         with pytest.raises(StopIteration):
             next(dialect.check(connection))
         connection.rollback()
+
+
+# -- what is imported ---------------------------------------------------------------------------
+
+ONE_DRIVER = """
+import sqlite3, sys
+from rota import Rota
+app = Rota(sys.argv[1])
+app.migrate()
+with sqlite3.connect(sys.argv[2]) as connection, app.within(connection):
+    app.send("t")
+app.close()
+print(*sys.modules)
+"""
+
+
+def test_no_driver_is_imported_but_the_callers_own(tmp_path: Path) -> None:
+    path = str(tmp_path / "shop.db")
+    command = [sys.executable, "-c", ONE_DRIVER, f"sqlite:///{path}", path]
+    loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    assert "rota.within.sqlite" in loaded
+    assert loaded & {"aiosqlite", "asyncio", "asyncpg", "django", "psycopg", "sqlalchemy"} == set()
+
+
+def test_without_a_connection_nothing_of_this_is_imported() -> None:
+    command = [sys.executable, "-c", "from rota import Rota; import sys; Rota('memory://').send('t'); print(*sys.modules)"]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert [module for module in loaded if module.startswith("rota.within")] == []
