@@ -441,6 +441,30 @@ def test_a_worker_ends_although_bodies_left_their_transactions_open(
         assert (effects(postgres_url), app.workers()) == ([paid.id], [])
 
 
+@pytest.mark.parametrize("lost", ["before the commit", "after the commit"])
+def test_a_connection_that_breaks_around_the_commit_leaves_it_to_the_store_what_is_so(postgres_url: str, lost: str) -> None:
+    with Rota(postgres_url) as app:
+
+        @app.task(retry=0)
+        def pay() -> None:
+            first = current_job().attempt == 1
+            with transaction(postgres_url) as own:
+                note_effect(own, current_job().id)
+                current_job().finish_within(own)
+                if lost == "after the commit":
+                    own.commit()
+                if first:
+                    with transaction(postgres_url) as other:
+                        other.execute("select pg_terminate_backend(%s)", [own.info.backend_pid])
+                    own.execute("select 1")
+
+        with working(app):
+            job = pay.enqueue()
+            assert job.wait(10).status is State.SUCCEEDED
+        assert job.refresh().attempt == (2 if lost == "before the commit" else 1)
+    assert effects(postgres_url) == [job.id]
+
+
 def test_nobody_who_reaps_waits_for_an_open_transaction(postgres_url: str) -> None:
     with Rota(postgres_url) as app:
         kept = []
