@@ -18,7 +18,7 @@ from rota.model import NewJob
 from rota.stores.adding import inserting
 from rota.within import blocking, work
 from within.conftest import SCHEMA, Shop
-from within.drivers import an_engine, asyncpg_place, path_of
+from within.drivers import POSTGRES, Undone, an_engine, asyncpg_place, driven, path_of
 from working import eventually
 
 if TYPE_CHECKING:
@@ -188,6 +188,26 @@ def test_a_transaction_that_failed_before(postgres_shop: Shop) -> None:
         connection.rollback()
         postgres_shop.send_receipt.using(connection=connection).enqueue(3)
     assert postgres_shop.found() == ([], [3])
+
+
+@pytest.mark.parametrize("name", POSTGRES)
+def test_every_driver_tells_of_a_transaction_that_failed_before(name: str, postgres_shop: Shop) -> None:
+    opener, blocking = POSTGRES[name]
+
+    async def main() -> None:
+        async with opener(postgres_shop.url) as own:
+            with pytest.raises(Undone):
+                async with own.transaction():
+                    await own.enqueue(postgres_shop.send_receipt.using(connection=own.connection), 1)
+                    with pytest.raises(Exception, match="nowhere"):
+                        await own.run("select * from nowhere")
+                    with pytest.raises(StoreError, match="your transaction has failed before") as told:
+                        await own.enqueue(postgres_shop.send_receipt.using(connection=own.connection), 2)
+                    assert told.value.__cause__ is not None
+                    raise Undone
+
+    driven(main(), blocking)
+    assert postgres_shop.found() == ([], [])
 
 
 def test_a_connection_that_is_closed(postgres_shop: Shop) -> None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import text
-from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError, UnboundExecutionError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_session
-from sqlalchemy.orm import Session, scoped_session
 
 from rota.errors import ConfigError
 from rota.stores.database import Row, Steps
 from rota.stores.foreign import Dialect, Statement
 from rota.within.foreign import weakly, work_through
 from rota.within.sqlite import beginning, control_of
+
+if TYPE_CHECKING:  # a program that uses one of these need not have what the others take
+    from sqlalchemy.engine import Connection
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_session
+    from sqlalchemy.orm import Session, scoped_session
 
 T = TypeVar("T")
 
