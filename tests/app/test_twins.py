@@ -9,14 +9,16 @@ import pytest
 
 from rota import BoundTask, Job, NamedTask, Rota, Task
 
+HOOKS = {"around", "on_failure", "on_start", "on_success"}
+
 TOUCHES_NOTHING = {
-    Rota: {"task", "named", "now", "schema", "within"},
+    Rota: {"task", "named", "now", "schema", "within", "beside", "lifespan", *HOOKS},
     Job: set(),
-    Task: {"using"},
+    Task: {"using", *HOOKS},
     BoundTask: {"using"},
     NamedTask: {"using"},
 }
-"""Public methods that ask nothing of the store."""
+"""Public methods that ask nothing of the store, or serve both kinds of callers themselves."""
 
 
 def methods(kind: type) -> Iterator[str]:
