@@ -91,8 +91,10 @@ class Dialect(Protocol):
     place: str
     """Where the store is, for messages."""
 
-    home: object | None
-    """What `learn` found out; `None` before."""
+    @property
+    def home(self) -> object | None:
+        """What `learn` found out; `None` before."""
+        ...
 
     def learn(self) -> None:
         """Ask the store where it is, which blocks; `check` does it where nobody did."""
