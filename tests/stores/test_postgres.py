@@ -18,7 +18,7 @@ from rota.clock import SECOND
 from rota.errors import ConfigError, SchemaMismatch, StoreError, StoreUnavailable
 from rota.ids import new_id
 from rota.model import Ask, Ended, Failed, Failure, Move, NewJob, State, Succeeded, WorkerRow
-from rota.stores import open_store, postgres_driver, queries
+from rota.stores import open_store, postgres, postgres_driver, queries
 from rota.stores.base import Store
 from rota.stores.database import Call, Send
 from rota.stores.postgres import PostgresDatabase
@@ -339,6 +339,18 @@ def test_who_is_frozen_within_a_claim_keeps_the_others_waiting_for_a_while_only(
     frozen.close()
     assert answers[0] == "woken"
     assert len(answers) == 2  # and it is told, as when the server goes away
+
+
+def test_a_transaction_that_keeps_vacuum_from_its_work_is_named(
+    url: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "_LONG", "0 seconds")
+    with psycopg.connect(url.split("&schema=")[0], application_name="report") as other:
+        other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        other.execute("select 1")
+        [warning] = [warning for warning in store.vitals().warnings if "a transaction of" in warning]
+        assert f"(report, process {other.info.backend_pid})" in warning
+    assert not [warning for warning in store.vitals().warnings if "report" in warning]
 
 
 # -- what is stored -----------------------------------------------------------------------------

@@ -50,6 +50,9 @@ _POOLER = {"": None, "true": True, "false": False}
 _PATIENCE = "5s"
 """How long a migration waits for a table that others use."""
 
+_LONG = "5 minutes"
+"""How long a transaction of anybody may be open before people are told."""
+
 _TRIES = 5
 """How often a transaction that met a deadlock is run."""
 
@@ -221,7 +224,7 @@ class PostgresDatabase:
                 f"{taken} of the server's {most} connections are taken, and beyond them programs and workers are refused: "
                 "raise max_connections, run fewer processes, or put a pooler in front"
             )
-        for pid, user, program, seconds in self.read("oldest_transaction", {}):
+        for pid, user, program, seconds in self.read("oldest_transaction", {"patience": _LONG}):
             warnings.append(
                 f"a transaction of {user} ({program or 'unnamed'}, process {pid}) is open for {seconds // 60} minutes: "
                 "vacuum cannot clear finished jobs meanwhile, and claims become slower"

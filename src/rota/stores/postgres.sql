@@ -369,7 +369,7 @@ select :now, current_setting('server_version'), current_database(), pg_total_rel
 -- The transaction that has kept vacuum from its work for longest.
 select pid, coalesce(usename, ''), coalesce(application_name, ''), extract(epoch from now() - xact_start)::bigint
 from pg_stat_activity
-where backend_xmin is not null and xact_start < now() - interval '5 minutes' and backend_type = 'client backend'
+where backend_xmin is not null and xact_start < now() - :patience::interval and backend_type = 'client backend'
 order by xact_start
 limit 1
 
