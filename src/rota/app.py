@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
@@ -16,7 +17,7 @@ from rota.block import Block
 from rota.clock import Clock, Micros, moment, span
 from rota.codec.wire import brief
 from rota.desk import StoreDesk, beside
-from rota.errors import ConfigError, JobNotFound, NotSupported, StoreUnavailable
+from rota.errors import ConfigError, JobNotFound, NotSupported
 from rota.events import Event
 from rota.forks import in_child
 from rota.handle import Job, not_found
@@ -187,7 +188,7 @@ class Rota:
                 keep_result=keep_result,
                 isolated=isolated,
                 is_coroutine=is_coroutine_function(function),
-                limits=() if concurrency is None and rate is None else _limits(called, function, concurrency, rate),
+                limits=_limits(called, function, concurrency, rate),
             )
             self._register(task)
             return task
@@ -700,18 +701,10 @@ class Rota:
     @property
     def store_beside(self) -> Store:
         """The store, for a caller who may have a transaction open in which a SQLite file cannot be made ready: that is told."""
-        if self._store is None and self.url.startswith("sqlite:"):
-            from rota.stores import open_store
+        if self._store is None:
+            from rota.stores import try_to_open
 
-            trial = open_store(self.url, **{**self._store_options, "patience": _SHORTLY})
-            try:
-                trial.open()
-            except StoreUnavailable as error:
-                raise StoreUnavailable(
-                    f"{error}; if that is your own, which keeps the tables from being made: call app.migrate() before it begins"
-                ) from error
-            finally:
-                trial.close()
+            try_to_open(self.url, **self._store_options)
         return self.store
 
     def migrate(self) -> list[str]:
@@ -719,13 +712,8 @@ class Rota:
 
         The first use of an app does the same; a deploy may want it done before.
         """
-        if self._store is not None:
-            return self._store.migrate()
-        store = self._unopened()
-        try:
+        with self._at_hand() as store:
             return store.migrate()
-        finally:
-            store.close()
 
     async def amigrate(self) -> list[str]:
         return await self._desk.in_thread(self.migrate)
@@ -735,13 +723,8 @@ class Rota:
 
         Raises `SchemaMismatch` where a newer Rota made the store's tables such that this one cannot use them.
         """
-        if self._store is not None:
-            return self._store.pending()
-        store = self._unopened()
-        try:
+        with self._at_hand() as store:
             return store.pending()
-        finally:
-            store.close()
 
     async def apending(self) -> list[Migration]:
         return await self._desk.in_thread(self.pending)
@@ -750,11 +733,8 @@ class Rota:
         """Whether the store's tables are there. Makes nothing, where any other use would make them."""
         if self._store is not None:
             return True
-        store = self._unopened()
-        try:
+        with self._at_hand() as store:
             return store.there()
-        finally:
-            store.close()
 
     async def athere(self) -> bool:
         return await self._desk.in_thread(self.there)
@@ -762,6 +742,18 @@ class Rota:
     def schema(self) -> list[tuple[str, str]]:
         """The name and the SQL of each step that makes the store's tables from nothing. The store is not touched."""
         return self._unopened().schema()
+
+    @contextmanager
+    def _at_hand(self) -> Iterator[Store]:
+        """The store, for what must not open it first: as it is, or one that is closed afterwards."""
+        if self._store is not None:
+            yield self._store
+            return
+        store = self._unopened()
+        try:
+            yield store
+        finally:
+            store.close()
 
     def _unopened(self) -> Store:
         from rota.stores import open_store
@@ -803,21 +795,14 @@ class Rota:
         await self.aclose()
 
 
-_SHORTLY = 1.0
-"""Seconds that a SQLite file is waited for by somebody who may be the one who locks it."""
-
-
 def _limits(
     task: str, function: Callable[..., Any], concurrency: ConcurrencyOption | None, rate: RateOption | None
 ) -> tuple[Declared, ...]:
-    from inspect import signature
+    if concurrency is None and rate is None:
+        return ()
+    from rota.limiting import declared_limits
 
-    from rota.rules.limits import limits_of
-
-    try:
-        return limits_of(task, concurrency, rate, signature(function))
-    except (TypeError, NameError):  # what it takes cannot be told, so its first enqueue says that
-        return limits_of(task, concurrency, rate)
+    return declared_limits(task, function, concurrency, rate)
 
 
 def _carried(variables: Sequence[ContextVar[Any]]) -> Carried:

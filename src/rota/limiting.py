@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import Signature, signature
 from typing import Any
@@ -11,7 +11,7 @@ from rota.clock import SECOND
 from rota.errors import NotSupported
 from rota.model import Again, Claimed, Closing, Failed, Outcome
 from rota.rules.instances import BadKey, Instance, by_name, instances_of
-from rota.rules.limits import Declared, agree, in_force
+from rota.rules.limits import ConcurrencyOption, Declared, RateOption, agree, in_force, limits_of
 from rota.rules.sizes import Concurrency, Size
 from rota.stores.base import Store
 from rota.task import Task
@@ -129,3 +129,13 @@ class Limiting:
     def tasks_of(self, name: str) -> list[str]:
         """The names of the tasks that are under this limit."""
         return [task for task, limited in self._tasks.items() if any(limit.name == name for limit in limited.task.limits)]
+
+
+def declared_limits(
+    task: str, function: Callable[..., Any], concurrency: ConcurrencyOption | None, rate: RateOption | None
+) -> tuple[Declared, ...]:
+    """The limits that a task is declared with. Raises `ConfigError` for those that cannot be right or do not suit it."""
+    try:
+        return limits_of(task, concurrency, rate, signature(function))
+    except (TypeError, NameError):  # what it takes cannot be told, so its first enqueue says that
+        return limits_of(task, concurrency, rate)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from importlib import import_module
 from urllib.parse import urlsplit
 
-from rota.errors import ConfigError, DriverMissing
+from rota.errors import ConfigError, DriverMissing, StoreUnavailable
 from rota.stores.base import Limits, Line, Store
 
-__all__ = ["Limits", "Line", "Store", "open_store"]
+__all__ = ["Limits", "Line", "Store", "open_store", "try_to_open"]
 
 _BUILT_IN = {
     "sqlite": "rota.stores.sqlite:open_sqlite",
@@ -18,6 +18,8 @@ _BUILT_IN = {
     "postgres": "rota.stores.postgres:open_postgres",
 }
 
+_SHORTLY = 1.0
+"""Seconds that a SQLite file is waited for by somebody who may be the one who locks it."""
 _EXTRA = dict.fromkeys(("postgresql", "postgres"), "pip install 'rota[postgres]'")
 
 
@@ -34,6 +36,24 @@ def open_store(url: str, **options: object) -> Store:
         return opener(url, **options)
     except TypeError as error:
         raise ConfigError(f"the store {scheme}:// does not take these options ({', '.join(options)}): {error}") from error
+
+
+def try_to_open(url: str, **options: object) -> None:
+    """Make a SQLite file ready for a caller who may have a transaction open in it, and do nothing for other stores.
+
+    Raises `StoreUnavailable`, which says so, after a second in which the file was locked.
+    """
+    if not url.startswith("sqlite:"):
+        return  # elsewhere a transaction keeps nobody from making tables
+    trial = open_store(url, **{**options, "patience": _SHORTLY})
+    try:
+        trial.open()
+    except StoreUnavailable as error:
+        raise StoreUnavailable(
+            f"{error}; if that is your own, which keeps the tables from being made: call app.migrate() before it begins"
+        ) from error
+    finally:
+        trial.close()
 
 
 def _opener(scheme: str, url: str) -> Callable[..., Store]:
