@@ -181,7 +181,7 @@ class PostgresDatabase:
         following = next(more, None)
         if following is not None:
             if isinstance(jobs, Sequence):
-                return self._again(lambda session: self._insert_many(session, jobs, now))
+                return self._insert_sequence(jobs, now)
             # What is left of an iterator cannot be read a second time.
             return self._again(lambda session: self._insert_many(session, chain(first, [following], more), now), tries=1)
         if len(first) >= _MANY:
@@ -251,6 +251,13 @@ class PostgresDatabase:
         else:
             answers = add(lambda query, params: self.send([(query, params)])[0], ordered, now)
         return in_order(jobs, ordered, answers)
+
+    def _insert_sequence(self, jobs: Sequence[NewJob], now: Micros | None) -> list[Inserted]:
+        """Where there are keys, in their order over all chunks; what is read from an iterator has it within each."""
+        if not any(job.key is not None for job in jobs):
+            return self._again(lambda session: self._insert_many(session, jobs, now))
+        ordered = sorted(jobs, key=key_order)
+        return in_order(jobs, ordered, self._again(lambda session: self._insert_many(session, ordered, now)))
 
     def _insert_many(self, session: Session, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]:
         with session.transaction():
