@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import click
 
 from rota.cli.durations import duration
-from rota.cli.place import reach_existing, reaches_app
-from rota.cli.queues import now_of
+from rota.cli.place import now_of, reach_existing, reaches_app
 from rota.cli.records import problems_record, queue_record, write_json
 from rota.cli.saying import say
 from rota.cli.words import ago, many

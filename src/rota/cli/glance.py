@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from rota.app import Rota
-from rota.cli.queues import now_of
+from rota.cli.place import now_of
 from rota.cli.records import job_record, moment, queue_record, room_record, worker_record
 from rota.clock import SECOND, Micros
 from rota.model import Flow, JobRow, State, Unfinished, WorkerRow

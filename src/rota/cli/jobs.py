@@ -9,7 +9,7 @@ from rota.cli import changes
 from rota.cli.durations import brief
 from rota.cli.explain import explain
 from rota.cli.filters import filters, given, whole_id
-from rota.cli.place import reach_existing, reaches_app
+from rota.cli.place import now_of, reach_existing, reaches_app
 from rota.cli.records import arguments, attempt_record, job_record, moment, value, write_json
 from rota.cli.saying import say
 from rota.cli.tables import Cell, Column, screen_width, write_table
@@ -83,7 +83,7 @@ def jobs(
 
 
 def _list(app: Rota, rows: list[JobRow]) -> None:
-    now = app.store.vitals().now
+    now = now_of(app)
     width = screen_width()
     narrow = width is not None and width < _NARROW
     write_table(
@@ -131,7 +131,7 @@ def show(ctx: click.Context, id: str, as_json: bool) -> None:
     if as_json:
         write_json(job_record(row) | {"attempts": [attempt_record(each) for each in attempts]})
         return
-    _facts(row, app.store.vitals().now)
+    _facts(row, now_of(app))
     for each in attempts:
         _attempt(each)
 

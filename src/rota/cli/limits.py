@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rota.app import Rota
-from rota.cli.place import reach_existing, reaches_app
+from rota.cli.place import now_of, reach_existing, reaches_app
 from rota.cli.records import room_record, write_json
 from rota.cli.saying import say
 from rota.cli.tables import Cell, Column, screen_width, write_table
@@ -56,7 +56,7 @@ def limits(ctx: click.Context, most: int, as_json: bool) -> None:
     if not rooms:
         say("no limits")
         return
-    now = _now(app)
+    now = now_of(app)
     write_table(_COLUMNS, [_row(room, now) for room in rooms[:most]])
     if len(rooms) > most and screen_width() is not None:
         say(click.style(f"{len(rooms) - most} more: raise --limit", dim=True))
@@ -134,8 +134,3 @@ def _said(app: Rota, name: str, which: str) -> str | None:
 def _contrast(app: Rota, name: str) -> str:
     declared = _said(app, name, "declared")
     return f"; its code says {declared}" if declared else "; what its code says is not known here"
-
-
-def _now(app: Rota) -> Micros:
-    now = app.now()
-    return app.store.vitals().now if now is None else now

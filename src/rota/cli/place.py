@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from rota.app import Rota
 from rota.cli.finding import find_app
+from rota.clock import Micros
 from rota.errors import StoreError
 
 _PASSWORD = re.compile(r"(?<=[^/]):[^/@]*@")
@@ -87,6 +88,12 @@ def reach_existing(ctx: click.Context) -> Rota:
             "nothing was enqueued there yet; `rota migrate` makes it"
         )
     return app
+
+
+def now_of(app: Rota) -> Micros:
+    """The moment by which the app's jobs are due: what its own clock tells, else the store's."""
+    now = app.now()
+    return app.store.vitals().now if now is None else now
 
 
 def _option(name: str, metavar: str, help: str) -> Callable[[F], F]:

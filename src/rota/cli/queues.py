@@ -11,7 +11,7 @@ import click
 from rota.app import Rota
 from rota.cli.durations import duration
 from rota.cli.moments import moment
-from rota.cli.place import reach_existing, reaches_app
+from rota.cli.place import now_of, reach_existing, reaches_app
 from rota.cli.records import moment as shown
 from rota.cli.records import queue_record, write_json
 from rota.cli.saying import say
@@ -128,11 +128,6 @@ def paused_cell(queue: Queue, now: Micros) -> Cell | str:
     by = f" by {queue.pause.by}" if queue.pause.by else ""
     left = "" if queue.pause.until is None else f", {ago(now, queue.pause.until)} left"
     return Cell(f"for {ago(queue.pause.at, now)}{by}{left}", "yellow")
-
-
-def now_of(app: Rota) -> Micros:
-    now = app.now()
-    return app.store.vitals().now if now is None else now
 
 
 def _row(queue: Queue, states: list[State], now: Micros) -> list[Cell | str]:

@@ -7,12 +7,12 @@ import sys
 import click
 
 from rota.cli.durations import brief
-from rota.cli.place import reach_existing, reaches_app
+from rota.cli.place import now_of, reach_existing, reaches_app
 from rota.cli.records import stats_record, write_json
 from rota.cli.saying import say
 from rota.cli.tables import Cell, Column, screen_width, write_table
 from rota.cli.words import COLOURS, ago, many
-from rota.cli.workers import lease_cell
+from rota.cli.workers import lease_cell, served
 from rota.clock import SECOND, Micros
 from rota.codec.text import escape
 from rota.model import State, WorkerRow
@@ -43,7 +43,7 @@ def stats(ctx: click.Context, as_json: bool) -> None:
     _queues(found)
     if found.oldest_wait is not None:
         say(f"\nThe oldest due job has waited for {brief(found.oldest_wait / SECOND)}.")
-    _workers(found.workers, app.store.vitals().now)
+    _workers(found.workers, now_of(app))
 
 
 def _bar(found: Stats) -> None:
@@ -108,10 +108,9 @@ def _workers(workers: list[WorkerRow], now: Micros) -> None:
 
 
 def _worker(row: WorkerRow, now: Micros) -> list[Cell | str]:
-    queues = "all" if row.queues is None else ", ".join(row.queues)
     return [
         Cell(row.name, bold=True),
-        queues,
+        served(row),
         str(row.concurrency),
         ago(row.started_at, now),
         lease_cell(row, now),

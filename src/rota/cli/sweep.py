@@ -11,6 +11,7 @@ import click
 
 from rota import operate
 from rota.app import Rota
+from rota.cli.place import now_of
 from rota.cli.records import changed_record, write_json
 from rota.cli.saying import say
 from rota.cli.words import by_state, many
@@ -54,7 +55,7 @@ class How:
 
 def sweep(app: Rota, wanted: Wanted, which: Where, how: How) -> None:
     """Change all that the filter names, save what comes in after this was called."""
-    began = app.store.vitals().now if app.clock is None else app.now()
+    began = now_of(app)
     numbers = counted(app, which)
     total = sum(numbers.values())
     if how.dry_run:
