@@ -166,7 +166,7 @@ class Beside:
 
         def serve(environ: dict[str, Any], start_response: Callable[..., Any], /) -> Iterable[bytes]:
             if self._keeper is None:
-                self._begin(again=True)
+                self._begin_once()
                 self._heed_sigterm()
             return application(environ, start_response)
 
@@ -190,26 +190,33 @@ class Beside:
 
     # -- inside ---------------------------------------------------------------------------------
 
-    def _begin(self, again: bool = False) -> None:
+    def _begin(self) -> None:
         with self._locked:
             if self._keeper is not None:
-                if again:
-                    return
                 raise ConfigError("this worker is at work already: make another with app.beside()")
-            if self.app.eager:
-                return
-            if self.app._store is None:
-                # What a URL lacks is told here, and the driver is loaded by this thread: a fork in the middle of another
-                # thread's import would leave the child without that module for ever.
-                self.app._unopened()
-            keeper = Keeper(self.app, self._make)
-            self._aloud.begin()
-            try:
-                keeper.start()
-            except BaseException:
-                self._aloud.end()
-                raise
-            self._keeper = keeper
+            self._have_keeper()
+
+    def _begin_once(self) -> None:
+        """Begin, unless another thread has done so since."""
+        with self._locked:
+            if self._keeper is None:
+                self._have_keeper()
+
+    def _have_keeper(self) -> None:
+        if self.app.eager:
+            return
+        if self.app._store is None:
+            # What a URL lacks is told here, and the driver is loaded by this thread: a fork in the middle of another
+            # thread's import would leave the child without that module for ever.
+            self.app._unopened()
+        keeper = Keeper(self.app, self._make)
+        self._aloud.begin()
+        try:
+            keeper.start()
+        except BaseException:
+            self._aloud.end()
+            raise
+        self._keeper = keeper
         atexit.register(self._end)
 
     def _end(self) -> None:
