@@ -37,7 +37,9 @@ def migrate(ctx: click.Context, plan: bool, check: bool, as_json: bool, sql: boo
         for name, text in app.schema():
             say(f"-- {name}\n{text}\n")
         return
-    if plan or check or as_json:
+    if as_json and not (plan or check):
+        raise click.UsageError("--json prints a plan: add --plan or --check")
+    if plan or check:
         due = app.pending()
         if as_json:
             write_json(migrations_record(due))
