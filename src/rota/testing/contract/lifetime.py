@@ -54,7 +54,9 @@ class Lifetime:
 
     def test_a_store_tells_where_it_is(self, store: Store) -> None:
         assert "://" in store.url
-        assert store.twin().url == store.url
+        twin = store.twin()
+        assert twin.url == store.url
+        twin.close()
 
     def test_vitals_tell_the_clock_and_the_size(self, store: Store) -> None:
         vitals = store.vitals()
