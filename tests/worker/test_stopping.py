@@ -21,17 +21,18 @@ PATIENCE = 30.0
 
 
 def test_a_stop_leaves_waiting_and_future_jobs_as_they_are(app: Rota) -> None:
-    go = threading.Event()
+    begun, go = threading.Event(), threading.Event()
 
     @app.task
     def slow() -> None:
+        begun.set()
         go.wait(PATIENCE)
 
     later = slow.using(delay=3600).enqueue()
     worker = Worker(app, concurrency=1)
     worker.start()
     first = slow.enqueue()
-    eventually(lambda: first.refresh().status is State.RUNNING)
+    assert begun.wait(PATIENCE)
     waiting = slow.enqueue_many([()] * 20)
     threading.Timer(0.2, go.set).start()
     before = time.monotonic()
