@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from rota.aftermath import Aftermath
 from rota.attempt import TIMED_OUT, Run, aperform, perform, refused
+from rota.block import Block
 from rota.clock import SECOND, Micros
 from rota.events import Event, ended, lost, tell, tell_overruled
 from rota.hooks import Hooks
@@ -85,14 +86,14 @@ def run_one(work: Work) -> Event | None:
 
     A job whose task nobody registered fails as the guide has it, by the default retry policy.
     """
-    with _joined(work) as worker, Aftermath(work.hooks) as after:
+    with Block.none(), _joined(work) as worker, Aftermath(work.hooks) as after:  # bodies are in no block, as in a worker
         return _step(work, worker, after)
 
 
 def drain(work: Work) -> list[Event]:
     """Run due jobs one after the other until none is left, those that they enqueue included."""
     happened = []
-    with _joined(work) as worker, Aftermath(work.hooks) as after:
+    with Block.none(), _joined(work) as worker, Aftermath(work.hooks) as after:
         while (event := _step(work, worker, after)) is not None:
             happened.append(event)
             work.store.beat(worker, [], work.moments.present())

@@ -66,7 +66,7 @@ def sqlite_shop(tmp_path: Path) -> Iterator[Shop]:
         reader.close()
 
 
-SCHEMA = 'My-Jobs "1" :jobs %s $1 {x}'
+SCHEMA = 'My-Jöbs "1" :jobs %s $1 {x}'
 """A schema whose name trips over every driver's way to mark parameters, if any does."""
 _TABLES = ("rota_jobs", "rota_history", "rota_attempts", "rota_workers", "rota_tasks")
 

@@ -176,3 +176,23 @@ def test_a_worker_that_falls_asleep_between_the_enqueue_and_the_commit_finds_the
             eventually(lambda: postgres_shop.app.workers()[0].asleep)
             connection.commit()
             eventually(lambda: job.refresh().status is State.SUCCEEDED)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_bodies_that_are_drained_inside_of_a_block_are_not_in_it(kind: str, request: pytest.FixtureRequest) -> None:
+    shop: Shop = request.getfixturevalue(f"{kind}_shop")
+
+    @shop.app.task(name="order")
+    def order(number: int) -> None:
+        shop.send_receipt.enqueue(number)
+
+    order.enqueue(1)
+    order.enqueue(2)
+    opened = sqlite3.connect(path_of(shop.url)) if kind == "sqlite" else psycopg.connect(shop.url)
+    with closing(opened) as connection:
+        with shop.app.within(connection):
+            assert str(shop.app.run_one()) == "ran order"
+            assert len(shop.app.drain()) == 3
+            shop.send_receipt.enqueue(3)
+        connection.rollback()
+    assert sorted(shop.found()[1]) == [1, 1, 2, 2]

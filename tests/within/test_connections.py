@@ -148,6 +148,14 @@ def test_no_setting_of_the_session_is_another_afterwards(postgres_shop: Shop) ->
         assert connection.execute(settings).fetchall() == before
 
 
+def test_an_encoding_of_the_callers(postgres_shop: Shop) -> None:
+    with psycopg.connect(postgres_shop.url, client_encoding="latin1") as connection:
+        job = postgres_shop.send_receipt.using(connection=connection, key="schön").enqueue(1)
+        connection.commit()
+    assert job.key == "schön"
+    assert postgres_shop.found() == ([], [1])
+
+
 def test_in_a_pipeline_of_the_callers(postgres_shop: Shop) -> None:
     with psycopg.connect(postgres_shop.url) as connection, connection.pipeline():
         connection.execute(postgres_shop.order(1))
@@ -261,6 +269,33 @@ if sys.version_info >= (3, 12):  # sqlite3 has no autocommit before
 
         asyncio.run(main())
         assert sqlite_shop.found() == ([], [1, 3, 4, 5])
+
+
+def test_a_coroutine_that_is_cancelled_while_it_waits_to_begin_leaves_no_transaction_open(sqlite_shop: Shop) -> None:
+    """Where each statement is committed nobody would end it: the file would stay locked."""
+    path = path_of(sqlite_shop.url)
+
+    async def main() -> None:
+        async with aiosqlite.connect(path, isolation_level=None) as connection:
+            with closing(sqlite3.connect(path, isolation_level=None)) as other:
+                reached, loop = asyncio.Event(), asyncio.get_running_loop()
+                other.execute("begin immediate")
+                await connection.set_trace_callback(
+                    lambda text: loop.call_soon_threadsafe(reached.set) if text == "begin immediate" else None
+                )
+                waiting = asyncio.create_task(sqlite_shop.send_receipt.using(connection=connection).aenqueue(1))
+                await reached.wait()
+                waiting.cancel()
+                other.execute("rollback")
+                with pytest.raises(asyncio.CancelledError):
+                    await waiting
+                assert not connection.in_transaction
+                other.execute("begin immediate")
+                other.execute("rollback")
+            await sqlite_shop.send_receipt.using(connection=connection).aenqueue(2)
+
+    asyncio.run(main())
+    assert sqlite_shop.found() == ([], [2])
 
 
 def test_sqlite3_begins_a_transaction_as_it_would_for_the_callers_own_statement(sqlite_shop: Shop) -> None:

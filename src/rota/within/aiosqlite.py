@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from asyncio import CancelledError, ensure_future, shield
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
 import aiosqlite
@@ -55,13 +56,26 @@ async def _taking_part(connection: aiosqlite.Connection) -> AsyncIterator[None]:
     if begin is None:
         yield
         return
-    await connection.execute(begin)
+    await _begin(connection, begin)
     try:
         yield
         if commits:
             await connection.execute("commit")
     except BaseException:
         if connection.in_transaction:  # it holds nothing of the caller's
+            with suppress(sqlite3.Error):  # the commit was done after all, where it is this that was cancelled
+                await connection.execute("rollback")
+        raise
+
+
+async def _begin(connection: aiosqlite.Connection, statement: str) -> None:
+    """A caller that is cancelled does not keep the connection's own thread from beginning, and nobody would end that."""
+    begun = ensure_future(connection.execute(statement))
+    try:
+        await shield(begun)
+    except CancelledError:
+        with suppress(sqlite3.Error):
+            await begun
             await connection.execute("rollback")
         raise
 

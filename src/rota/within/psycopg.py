@@ -41,7 +41,7 @@ class PsycopgConnection:
                     text, values = statement.numbered()
                     # In the caller's own pipeline an answer comes only at its end, and the next query depends on it.
                     with self._connection.pipeline() if _pipelines(self._connection) else nullcontext():
-                        cursor.execute(text.encode(), values)
+                        cursor.execute(text.encode(self._connection.info.encoding), values)
                     return [] if cursor.description is None else list(cursor.fetchall())
 
                 return work_through(steps, dialect, execute)
@@ -73,7 +73,7 @@ class AsyncPsycopgConnection:
                 async def execute(statement: Statement) -> list[Row]:
                     text, values = statement.numbered()
                     async with self._connection.pipeline() if _pipelines(self._connection) else nullcontext():
-                        await cursor.execute(text.encode(), values)
+                        await cursor.execute(text.encode(self._connection.info.encoding), values)
                     return [] if cursor.description is None else list(await cursor.fetchall())
 
                 return await awork_through(steps, dialect, execute)
