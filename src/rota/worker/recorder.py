@@ -38,10 +38,7 @@ class Recorder:
         )
 
     def write_singly(self, worker: str, handed: list[Handed]) -> None:
-        """Write each outcome by itself and take it off the list, so that one left by a lost store can be tried again.
-
-        One that the store cannot take goes in without its result, or as a failure that says so.
-        """
+        """Write each outcome by itself and take it off the list, so that one left by a lost store can be tried again."""
         while handed:
             run, outcome = handed[0]
             try:
@@ -51,8 +48,7 @@ class Recorder:
                 raise
             except Exception as error:
                 log.exception("the outcome of job %s could not be stored", run.job.id)
-                failure = Failure(type(error).__name__, "the attempt's outcome could not be stored; see the worker's log")
-                end = self.ended(run, Succeeded() if isinstance(outcome, Succeeded) else Failed(failure))
+                end = self.ended(run, in_its_place(outcome, error))
                 turn = self._store.finish(worker, [end], None, self._app.now())
             handed.pop(0)
             self.resent = True  # the try together may have been heard
@@ -79,3 +75,10 @@ class Recorder:
         claims = {run.job.id: run.job.claim for run, _ in handed if run.job.id not in counted}
         found = self._store.get(list(claims))
         return frozenset(row.id for row in found if row.claim == claims[row.id] and row.state is not State.RUNNING)
+
+
+def in_its_place(outcome: Outcome, error: Exception) -> Outcome:
+    """What to write of an outcome that the store cannot take: a success without its result, or a failure that says so."""
+    if isinstance(outcome, Succeeded):
+        return Succeeded()
+    return Failed(Failure(type(error).__name__, "the attempt's outcome could not be stored; see the worker's log"))

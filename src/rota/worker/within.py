@@ -9,9 +9,9 @@ from rota.app import Rota
 from rota.attempt import Run
 from rota.errors import StoreUnavailable
 from rota.events import tell_overruled
-from rota.model import Failed, Failure, Outcome, State, Succeeded
+from rota.model import Outcome, State, Succeeded
 from rota.stores.base import Store
-from rota.worker.recorder import Handed, Recorder
+from rota.worker.recorder import Handed, Recorder, in_its_place
 
 log = logging.getLogger("rota")
 
@@ -80,15 +80,13 @@ class Within:
                 self._write_alone(worker, run, outcome)
 
     def _write_alone(self, worker: str, run: Run, outcome: Outcome) -> None:
-        """One that the store cannot take goes in without its result, or as a failure that says so."""
         try:
             self._write(worker, [(run, outcome)])
         except StoreUnavailable:
             raise
         except Exception as error:
             log.exception("the outcome of job %s could not be stored", run.job.id)
-            failure = Failure(type(error).__name__, "the attempt's outcome could not be stored; see the worker's log")
-            self._write(worker, [(run, Succeeded() if isinstance(outcome, Succeeded) else Failed(failure))])
+            self._write(worker, [(run, in_its_place(outcome, error))])
 
     def _write(self, worker: str, handed: list[Handed]) -> None:
         ends = [self._recorder.ended(run, outcome) for run, outcome in handed]
