@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn
 from weakref import WeakMethod
+
+log = logging.getLogger("rota")
 
 
 def in_child(method: Callable[[], object]) -> None:
@@ -41,3 +47,20 @@ def between(before: Callable[[], object], after: Callable[[], object]) -> None:
             found()
 
     os.register_at_fork(before=begin, after_in_parent=end, after_in_child=end)
+
+
+def end_fork(task: str, job: str, well: bool) -> NoReturn:
+    """End a process that a body forked and that came back from the body: whoever runs bodies is its parent.
+
+    Going on it would take for itself what is meant for that, from pipes and event loops that both have.
+    """
+    with suppress(Exception):
+        log.warning(
+            "%s (job %s) forked, and came back in the child as well, which ends: call os._exit there, or use subprocess",
+            task,
+            job,
+        )
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(0 if well else 1)

@@ -21,7 +21,8 @@ from rota.attempt import Run, conclude, perform_here, raised, timed_out, unbegun
 from rota.clock import SECOND
 from rota.codec import failure_of
 from rota.errors import ConfigError
-from rota.model import Claimed, Outcome
+from rota.forks import end_fork
+from rota.model import Claimed, Outcome, Succeeded
 from rota.rules.decide import End, Raised
 from rota.task import Task
 
@@ -272,7 +273,11 @@ def _perform(
         tell("unfit", job.id, failure_of(error))
         return
     tell("began", job.id, None)
-    tell("ended", job.id, perform_here(_Reporter(job, task, worker, tell)))
+    own = os.getpid()
+    outcome = perform_here(_Reporter(job, task, worker, tell))
+    if os.getpid() != own:
+        end_fork(job.task, job.id, isinstance(outcome, Succeeded))
+    tell("ended", job.id, outcome)
 
 
 def _find(module: str, qualname: str, name: str) -> Task[..., Any, Any]:

@@ -122,3 +122,19 @@ def until_isolated(path: str) -> None:
     with noted(LEDGER):
         while not os.access(path, os.F_OK):
             time.sleep(0.01)
+
+
+@app.task(name="split", retry=0, keep_result=True)
+def split() -> int:
+    """Fork, and return in the child as well."""
+    return os.fork() or os.getpid()
+
+
+@app.task(name="asplit", retry=0, keep_result=True)
+async def asplit() -> int:
+    return os.fork() or os.getpid()
+
+
+@app.task(name="split_isolated", retry=0, isolated=True, keep_result=True)
+def split_isolated() -> int:
+    return os.fork() or os.getpid()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+import psutil
 import pytest
-from kit import Fleet
+from kit import PATIENCE, Fleet
 
 from accounts import account
 from rota import Rota
@@ -23,6 +24,34 @@ def test_parent_and_child_both_enqueue_after_a_fork(app: Rota, fleet: Fleet) -> 
     assert forking.wait() == 0, forking.log
     assert "Traceback" not in forking.log
     assert app.stats().states[State.QUEUED] == 80
+
+
+@pytest.mark.parametrize(("task", "kin"), [("split", "nap"), ("asplit", "anap"), ("split_isolated", "hog_isolated")])
+def test_a_body_that_comes_back_in_its_fork_too_leaves_no_second_worker(
+    app: Rota, fleet: Fleet, ledger: Path, task: str, kin: str
+) -> None:
+    """It would take jobs out of pipes and off loops that it shares with the worker, and outlive that."""
+    worker = fleet.worker(concurrency=1)
+    forked = app.named(task).enqueue()
+    assert forked.wait(PATIENCE).status is State.SUCCEEDED
+    child = forked.result()
+    eventually(lambda: ended(child))
+    assert "forked, and came back in the child as well" in worker.log
+    jobs = app.named(kin).enqueue_many([(0.0,)] * 20)
+    eventually(lambda: all(row.state.final for row in app.store.get([job.id for job in jobs])), within=PATIENCE)
+    done = account(app, [job.id for job in jobs], ledger)
+    assert (done.states, done.repeated) == ({State.SUCCEEDED: 20}, {})
+    assert app.store.attempts(forked.id) == []
+    worker.send(signal.SIGTERM)
+    assert worker.wait() == 0, worker.log
+
+
+def ended(pid: int) -> bool:
+    """Whether the process is gone, or waits only for its parent to look at its status."""
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def test_a_worker_runs_on_a_system_without_the_signals_of_unix(app: Rota, fleet: Fleet, ledger: Path) -> None:

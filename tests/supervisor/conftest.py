@@ -57,6 +57,12 @@ def single(path: str) -> None:
 def die() -> None:
     with noted(LEDGER):
         os.kill(os.getpid(), 9)
+
+
+@app.task(name="leave", retry=0)
+def leave() -> None:
+    with noted(LEDGER):
+        os._exit(0)
 """
 
 

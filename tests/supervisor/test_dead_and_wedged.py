@@ -50,6 +50,16 @@ def test_so_do_those_of_the_only_process(yard: Yard, app: Rota) -> None:
     assert parent.stopped() == 0
 
 
+def test_so_do_those_of_one_that_a_body_ended_with_status_zero(yard: Yard, app: Rota) -> None:
+    job = app.named("leave").using(max_attempts=1).enqueue()
+    parent = yard.start("--processes", "1", "--lease", "10m")
+    assert job.wait(PATIENCE).status is State.FAILED
+    assert "worker lost" in (job.reason or "")
+    parent.said(r"ended with status 0: another starts at once")
+    yard.working(1)
+    assert parent.stopped() == 0
+
+
 @pytest.mark.slow
 def test_a_job_that_kills_its_process_ends_failed_and_the_next_one_runs(yard: Yard, app: Rota) -> None:
     deadly = app.named("die").using(max_attempts=3).enqueue()

@@ -42,8 +42,7 @@ class Child:
         self.number = number
         self._name = name
         self._post = post
-        theirs_in, self._to_child = os.pipe()
-        self._from_child, theirs_out = os.pipe()
+        theirs_in, self._to_child, self._from_child, theirs_out = _pipes()
         try:
             self._process = _spawn(command, folder, (theirs_in, theirs_out), name)
         except BaseException:
@@ -69,10 +68,10 @@ class Child:
         self._reader = threading.Thread(target=self._read, name=f"rota-child-{self.pid}", daemon=True)
         self._waiter = threading.Thread(target=self._wait, name=f"rota-child-{self.pid}-end", daemon=True)
         try:
-            self._waiter.start()
             self._reader.start()
+            self._waiter.start()
         except RuntimeError as error:
-            self._process.kill()
+            self._end_unseen()
             raise OSError(str(error)) from error
 
     @property
@@ -147,7 +146,7 @@ class Child:
     # -- what it is told ------------------------------------------------------------------------
 
     def say(self, *words: str) -> None:
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # it has ended, or has not read for very long
             os.write(self._to_child, " ".join(words).encode() + b"\n")
 
     def stop(self, word: str, within: float) -> None:
@@ -174,9 +173,30 @@ class Child:
 
     def _wait(self) -> None:
         self._process.wait()
-        if self._reader.ident is not None:
-            self._reader.join(0.5)  # a process that a body forked may hold the pipe open
+        self._reader.join(0.5)  # a process that a body forked may hold the pipe open
         self._post(Exited(self))
+
+    def _end_unseen(self) -> None:
+        """See the process off where there is no thread for what it says or for its end."""
+        self._process.kill()
+        self._process.wait()
+        self.close()
+        if self._reader.ident is None:
+            os.close(self._from_child)
+
+
+def _pipes() -> tuple[int, int, int, int]:
+    """Two pipes, each by its end to read and its end to write; or `OSError` and none."""
+    down = os.pipe()
+    try:
+        up = os.pipe()
+    except OSError:
+        for end in down:
+            os.close(end)
+        raise
+    if sys.platform != "win32":
+        os.set_blocking(down[1], False)  # a process that stands still and reads nothing must not hold up its supervisor
+    return *down, *up
 
 
 def _spawn(command: Sequence[str], folder: str, ends: tuple[int, int], name: str | None) -> subprocess.Popen[bytes]:

@@ -183,9 +183,7 @@ class Supervisor:
 
     def _exited(self, child: Child) -> None:
         child.close()
-        if child not in self._children():
-            return  # the system had no thread for it, and it was killed before it began
-        if child.status != 0:
+        if child.status != 0 or not self._signals:  # a body may have ended it with status 0
             self._bury(child)
         slot = self._slots[child.number - 1]
         if child in self._leaving:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -9,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 from rota.attempt import Run
 from rota.bell import Bell
-from rota.model import Outcome
+from rota.forks import end_fork
+from rota.model import Outcome, Succeeded
 
 Start = Callable[[Sequence[Run]], None]
 
@@ -31,6 +33,7 @@ class Crew:
         """Every job that was added and has not ended."""
         self.timed: set[Run] = set()
         """Those that have a deadline; the ledger watches it."""
+        self._pid = os.getpid()
         self._lock = threading.Lock()
         self._waiting: deque[Run] = deque()
         self._free = slots
@@ -132,7 +135,10 @@ class Crew:
         """Hand in a job's outcome, and answer whether the caller still has its slot. Only the first call for a job counts.
 
         A false answer means that its slot was given away: the job was ended over the body's head, or the body set aside.
+        In a process that the body forked this does not return.
         """
+        if os.getpid() != self._pid:
+            end_fork(run.job.task, run.job.id, isinstance(outcome, Succeeded))
         with self._lock:
             kept = self._has_slot(run)
             self._stuck.discard(run)

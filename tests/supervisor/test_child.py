@@ -1,0 +1,77 @@
+"""What a supervisor has open for a process, also where the system has no more to give."""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+
+import psutil
+import pytest
+
+from rota.supervisor.child import Child, Exited, Heard
+
+PATIENCE = 20.0
+
+
+def begin(post: SimpleQueue[Heard | Exited] | None = None) -> Child:
+    return Child(1, None, ["sleep", "60"], "/", (post or SimpleQueue()).put)
+
+
+def files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@contextmanager
+def room_for(number: int) -> Iterator[None]:
+    """This process can open so many files more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(each.name) for each in Path("/proc/self/fd").iterdir()) + number
+    taken = [os.dup(0)]
+    while taken[-1] <= highest:  # a limit is one on numbers, and the lowest free one is given
+        taken.append(os.dup(0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1, hard))
+    for _ in range(number):
+        os.close(taken.pop())
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for each in taken:
+            os.close(each)
+
+
+@pytest.mark.parametrize("room", range(6))
+def test_where_too_few_files_can_be_open_none_is_left_open(room: int) -> None:
+    before = files()
+    for _ in range(3):
+        with room_for(room), pytest.raises(OSError, match="Too many open files"):
+            begin()
+    assert files() == before
+
+
+def test_where_no_thread_can_be_started_nothing_is_left() -> None:
+    before, former = files(), threading.stack_size()
+    threading.stack_size((1 << 47) - 4096)  # more than the address space holds
+    try:
+        with pytest.raises(OSError, match="can't start new thread"):
+            begin()
+    finally:
+        threading.stack_size(former)
+    assert files() == before
+    assert psutil.Process().children() == []
+
+
+@pytest.mark.timeout(30)
+def test_one_that_does_not_read_holds_nobody_up() -> None:
+    posted: SimpleQueue[Heard | Exited] = SimpleQueue()
+    child = begin(posted)
+    for _ in range(100):
+        child.say("x" * 1000)
+    child.kill()
+    assert isinstance(posted.get(timeout=PATIENCE), Exited)
+    child.close()
