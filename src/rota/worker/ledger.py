@@ -1,29 +1,29 @@
 """The thread between the jobs in hand and the store: it writes what ended and claims what is next, in one round trip.
 
 It sleeps on its line to the store, and on the bell, which is rung by bodies that end and by whoever stops the worker.
+It is long because one thread decides all of this, in an order that matters.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections import deque
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from rota.app import Rota
-from rota.attempt import LOST, SHUTDOWN, Run
+from rota.attempt import Run
 from rota.bell import Bell
 from rota.errors import SchemaMismatch, StoreUnavailable
-from rota.model import Ask, Claimed, Ended, Released, Report, Turn
+from rota.model import Ask, Claimed, Ended, Turn
 from rota.rules.decide import unknown
 from rota.rules.pace import STALE_SECONDS, Pace
 from rota.stores.base import Line, Store
 from rota.worker.backoff import FATAL_TRIES, Backoff
 from rota.worker.crew import Crew
+from rota.worker.doubt import Doubt
 from rota.worker.hooks import HookThread
 from rota.worker.identity import Identity
 from rota.worker.lookout import Lookout
@@ -31,7 +31,8 @@ from rota.worker.overtime import Overtime
 from rota.worker.recorder import Handed, Recorder
 from rota.worker.restraint import Restraint
 from rota.worker.signs import Signs
-from rota.worker.within import Within, is_finished
+from rota.worker.stopping import Stopping, hand_back
+from rota.worker.within import Within
 
 if TYPE_CHECKING:  # without limits nothing of them is loaded
     from rota.limiting import Limiting
@@ -40,8 +41,6 @@ log = logging.getLogger("rota")
 
 _TOGETHER = 0.005
 """Seconds that an outcome waits for others while there are jobs waiting for slots."""
-_DOUBT = 5.0
-"""Seconds after a lost connection in which the server may still have done what was under way on it; it is asked again then."""
 _FAREWELL = 2.0
 """Seconds after the last hand-back for which transactions of bodies are waited for that are still open."""
 _LEAST_OVERLAP = 100
@@ -77,17 +76,13 @@ class Ledger:
         self._within = Within(app, store, self._recorder)
         self._restraint = Restraint(crew)
         self._pace = Pace(crew.slots)
-        self._stopping = threading.Event()
-        self._handback_at: float | None = None
-        self._hurry = threading.Event()
-        self._backoff = Backoff(self._hurry)
+        self._stopping = Stopping(crew)
+        self._doubt = Doubt(app, store)
+        self._backoff = Backoff(self._stopping.hurry)
         self._line: Line | None = None
         self._posted: deque[Posted] = deque()
         self._pending: dict[str, list[Handed]] = {}
         """What ended and was not sent yet, by the worker id under which it was claimed."""
-        self._uncertain = False
-        """Whether the store may take jobs for claimed by this worker that are not in its hands."""
-        self._doubt_at: float | None = None
         self._turned_at = time.monotonic()
         self._own: Run | None = None
         """A job for the thread that claimed it."""
@@ -105,10 +100,7 @@ class Ledger:
 
     def stop(self, handback_in: float) -> None:
         """Claim no more; hand back what has not ended `handback_in` seconds from now. May be called again with less time."""
-        at = time.monotonic() + handback_in
-        self._handback_at = at if self._handback_at is None else min(at, self._handback_at)
-        self._stopping.set()
-        self._hurry.set()
+        self._stopping.begin(handback_in)
         self._bell.ring()
 
     def fail(self) -> None:
@@ -145,11 +137,11 @@ class Ledger:
             self._step()
         except StoreUnavailable as error:
             self._lose_line()
-            if self._past_handback() and self._backoff.tries >= 3:
+            if self._stopping.past_handback() and self._backoff.tries >= 3:
                 log.warning("the store is away at the end: jobs come back when the lease runs out")
                 return False
             self._backoff.pause("the store is away", error)
-            self._hurry.clear()  # a stop cuts one wait short; the tries after it have their waits again
+            self._stopping.hurry.clear()  # a stop cuts one wait short; the tries after it have their waits again
         except SchemaMismatch as error:
             self._lose_line()
             log.critical("this worker ends, and its jobs come back when the lease runs out: %s", error)
@@ -167,9 +159,9 @@ class Ledger:
         return True
 
     def _done(self) -> bool:
-        if not self._stopping.is_set() or self._posted or self._pending or self._crew.unwritten():
+        if not self._stopping.begun or self._posted or self._pending or self._crew.unwritten():
             return False
-        if self._within.runs and self._past_handback(_FAREWELL):
+        if self._within.runs and self._stopping.past_handback(_FAREWELL):
             self._within.give_up()
         return not self._within.runs
 
@@ -178,14 +170,13 @@ class Ledger:
         self._signs.led()
         self._lookout.heed()
         self._overtime.end_overdue()
-        if self._stopping.is_set():
-            self._wind_down()
+        if self._stopping.begun:
+            self._stopping.wind_down()
         elif self._crew.stalled() > STALE_SECONDS:
-            self._hand_back(self._crew.unstarted(), "it waited for a slot too long")
+            hand_back(self._crew, self._crew.unstarted(), "it waited for a slot too long")
             self._pace = Pace(self._crew.slots, weight=self._pace.weight)  # what it learnt of its speed is no longer so
-        if self._doubt_at is not None and time.monotonic() >= self._doubt_at:
-            self._uncertain, self._doubt_at = True, None
-        if self._uncertain and not self._posted:  # what a turn under way claims would be taken for lost
+        self._doubt.heed()
+        if self._doubt.there and not self._posted:  # what a turn under way claims would be taken for lost
             self._reconcile()
         if self._within.look():
             self._lookout.ring()  # a place of a limit may be free, or a job be queued again
@@ -196,9 +187,9 @@ class Ledger:
             self._post(line)
             if not self._hear(line) or self._own is not None:
                 return
-        if not self._stopping.is_set():
+        if not self._stopping.begun:
             self._lookout.heed_pauses(jobs_wait=self._crew.waiting > 0)
-            self._hand_back(self._crew.unstarted_of(self._lookout.paused), "its queue was paused")
+            hand_back(self._crew, self._crew.unstarted_of(self._lookout.paused), "its queue was paused")
             self._lookout.promote()
         if not self._more_now() and not self._done():
             self._sleep(line)
@@ -215,9 +206,9 @@ class Ledger:
         return line
 
     def _lose_line(self) -> None:
-        """After an error: what was under way may have been done, or not, or be done in a moment."""
-        self._uncertain = self._recorder.resent = True
-        self._doubt_at = time.monotonic() + _DOUBT
+        """After an error: what was under way is to be sent again."""
+        self._doubt.begin()
+        self._recorder.resent = True
         for posted in reversed(self._posted):
             if posted.handed:
                 self._pending[posted.worker] = posted.handed + self._pending.get(posted.worker, [])
@@ -229,7 +220,7 @@ class Ledger:
     def _may_post(self, line: Line) -> bool:
         if not self._posted:
             return True
-        return not self._uncertain and len(self._posted) < line.ahead and self._crew.ended >= self._crew.ring_at
+        return not self._doubt.there and len(self._posted) < line.ahead and self._crew.ended >= self._crew.ring_at
 
     def _more_now(self) -> bool:
         """Whether there is cause for another turn already."""
@@ -240,7 +231,7 @@ class Ledger:
             return False
         if self._within.next_at is not None and time.monotonic() >= self._within.next_at:
             return True
-        return bool(self._pending) or (self._lookout.look and not self._stopping.is_set() and self._room() > 0)
+        return bool(self._pending) or (self._lookout.look and not self._stopping.begun and self._room() > 0)
 
     def _room(self) -> int:
         """How many jobs to claim now, with those that are on their way counted as in hand."""
@@ -275,7 +266,7 @@ class Ledger:
 
     def _ask(self, worker: str, finishing: bool) -> Ask | None:
         """What to claim now, if anything."""
-        ask = None if self._stopping.is_set() else self._lookout.ask(self._room(), finishing)
+        ask = None if self._stopping.begun else self._lookout.ask(self._room(), finishing)
         return ask if ask is None or ask.worker == worker else None  # it may have a new id since a moment ago
 
     def _turn_under_limits(self, line: Line, worker: str, handed: list[Handed], limiting: Limiting) -> None:
@@ -309,7 +300,7 @@ class Ledger:
             raise
         except Exception:
             log.exception("outcomes could not be stored together and are stored one by one")
-            self._uncertain = True
+            self._doubt.there = True
             self._record_singly(worker, handed)
         else:
             del self._pending[worker]
@@ -393,42 +384,12 @@ class Ledger:
         self._turned_at = now
 
     def _reconcile(self) -> None:
-        """After a lost reply: hand back what the store thinks is in hand here and is not, and drop what it knows nothing of."""
+        """After a lost reply: have the store and this worker agree on what is in hand."""
         worker = self._identity.id
         runs = [run for run in self._crew.unwritten() if run.worker == worker]
         ended = [run for run, _ in self._pending.get(worker, ())]
-        finishing = self._within.runs
-        self._store.reconcile(worker, [run.job.id for run in (*runs, *ended, *finishing)], self._app.now())
-        # A server that crashed may have forgotten its last claims; another worker has those jobs now, or will.
-        lost = self._store.beat(worker, [Report(run.job.id, run.job.claim) for run in runs], self._app.now()).lost
-        for run in runs:
-            if run.job.id in lost and not is_finished(self._store, run):
-                run.lose()
-        self._uncertain = False
+        self._doubt.settle(worker, runs, [*ended, *self._within.runs])
         self._lookout.ring()
-
-    # -- the end --------------------------------------------------------------------------------
-
-    def _past_handback(self, by: float = 0.0) -> bool:
-        return self._handback_at is not None and time.monotonic() >= self._handback_at + by
-
-    def _wind_down(self) -> None:
-        """Hand back what has not begun; warn what runs; when the time is up, interrupt it and hand it back."""
-        self._hand_back(self._crew.unstarted(), "the worker shuts down")
-        for run in list(self._crew.in_hand):
-            run.warn(SHUTDOWN)
-        if not self._past_handback():
-            return
-        for run in list(self._crew.in_hand):
-            if not run.interrupted:
-                run.interrupt(SHUTDOWN)
-        if self._handback_at is not None and time.monotonic() >= self._handback_at + 1.0:
-            self._hand_back(list(self._crew.in_hand), "the worker shut down before it ended")
-
-    def _hand_back(self, runs: Sequence[Run], why: str) -> None:
-        for run in runs:
-            run.stop_clock()
-            self._crew.end(run, Released("the lease was lost" if run.stop == LOST else why))
 
     def _sleep(self, line: Line) -> None:
         """Until something rings, or the next thing is due."""
@@ -441,14 +402,8 @@ class Ledger:
             until += [run.deadline for run in list(crew.timed) if run.deadline is not None]
         if crew.waiting:
             until.append(now + STALE_SECONDS)
-        if self._doubt_at is not None:
-            until.append(self._doubt_at)
-        if self._within.next_at is not None:
-            until.append(self._within.next_at)
-        if self._stopping.is_set():
-            until.append(now + 0.1 if self._handback_at is None else max(self._handback_at, now + 0.05))
-        else:
-            until.append(self._lookout.next_at())
+        until += [at for at in (self._doubt.again_at, self._within.next_at) if at is not None]
+        until.append(self._stopping.next_at() if self._stopping.begun else self._lookout.next_at())
         ask = self._ask_when_rung()
         if line.wait(min(until) - now, self._bell, ask):
             self._lookout.ring()
@@ -457,7 +412,7 @@ class Ledger:
 
     def _ask_when_rung(self) -> Ask | None:
         """What a sleeper claims when it is rung. With a clock of the app's own a claim needs its moment."""
-        if self._posted or self._pending or self._uncertain or self._stopping.is_set():
+        if self._posted or self._pending or self._doubt.there or self._stopping.begun:
             return None
         if self._app.clock is not None or self._app.limiting is not None:
             return None
