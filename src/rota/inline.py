@@ -39,6 +39,7 @@ from rota.operate import free_held
 from rota.rules.decide import Raised, decide, keeps, no_performer
 from rota.rules.retry import Polynomial
 from rota.stores.base import Store
+from rota.stores.finishing import settle
 from rota.task import Task
 
 if TYPE_CHECKING:  # without limits nothing of them is loaded
@@ -147,7 +148,7 @@ def _finished_within(work: Work, worker: str, run: Run, end: Ended) -> tuple[End
     """
     until = time.monotonic() + _PATIENCE
     while True:
-        settled = work.store.finish_after(worker, [end], work.moments.due())
+        settled = settle(work.store, worker, [end], work.moments.due())
         if end.id not in settled.open or time.monotonic() > until:
             break
         time.sleep(0.01)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rota.clock import Micros
 from rota.errors import LeaseLost, MoveRefused
-from rota.model import Ended, JobRow, Report, State
+from rota.model import Ended, JobRow, Report, Settled, State
 from rota.stores import rows
+from rota.stores.base import Store
 from rota.stores.database import Steps
 
 
@@ -23,6 +26,13 @@ def finish_steps(worker: str, end: Ended, progress: str | None, before: bool, no
             return
     found = yield "get", {"ids": [end.id]}
     _refuse(worker, end, rows.job(found[0]) if found else None, before)
+
+
+def settle(store: Store, worker: str, ends: Sequence[Ended], now: Micros | None) -> Settled:
+    """`finish_after`, also of a store of others that has none: it took part in no transaction, so these ended as any."""
+    if not hasattr(store, "finish_after"):
+        return Settled(frozenset(), store.finish(worker, ends, None, now).counted, frozenset())
+    return store.finish_after(worker, ends, now)
 
 
 def _refuse(worker: str, end: Ended, row: JobRow | None, before: bool) -> None:

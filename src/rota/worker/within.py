@@ -11,6 +11,7 @@ from rota.errors import StoreUnavailable
 from rota.events import tell_overruled
 from rota.model import Outcome, State, Succeeded
 from rota.stores.base import Store
+from rota.stores.finishing import settle
 from rota.worker.recorder import Handed, Recorder, in_its_place
 
 log = logging.getLogger("rota")
@@ -50,8 +51,9 @@ class Within:
         if self.next_at is None or time.monotonic() < self.next_at:
             return False
         before = len(self._handed)
-        for worker in {run.worker for run in self._handed}:
-            self._look_at(worker, [(run, outcome) for run, outcome in self._handed.items() if run.worker == worker])
+        for worker, claim in {(run.worker, run.job.claim) for run in self._handed}:  # the store answers by job, not by attempt
+            alike = [run for run in self._handed if (run.worker, run.job.claim) == (worker, claim)]
+            self._look_at(worker, [(run, self._handed[run]) for run in alike])
         self._told &= self._handed.keys()
         self.next_at = time.monotonic() + self._pause if self._handed else None
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
@@ -90,7 +92,7 @@ class Within:
 
     def _write(self, worker: str, handed: list[Handed]) -> None:
         ends = [self._recorder.ended(run, outcome) for run, outcome in handed]
-        settled = self._store.finish_after(worker, ends, self._app.now())
+        settled = settle(self._store, worker, ends, self._app.now())
         for (run, outcome), end in zip(handed, ends, strict=True):
             if end.id in settled.open:
                 self._tell_open(run)
