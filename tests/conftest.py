@@ -52,6 +52,13 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(params=[kind for kind in STORES if kind != "memory"])
+def shared_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty store of each kind that others can reach: other processes, and connections of their own."""
+    with fresh_url(request.param, request, tmp_path) as url:
+        yield url
+
+
 @contextmanager
 def fresh_url(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
     """The URL of an empty store of this kind, which is gone afterwards."""

@@ -10,6 +10,8 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
 
+from rota import Rota
+
 Connection = Any
 """A `sqlite3.Connection` or a `psycopg.Connection`: both begin a transaction with the first write."""
 
@@ -45,6 +47,14 @@ def transaction(url: str) -> Iterator[Connection]:
 def prepare(url: str) -> None:
     with transaction(url) as own:
         own.execute("create table effects (job text not null)")
+
+
+def ready(url: str) -> str:
+    """The same URL, once the store's tables are there, and the one for effects."""
+    with Rota(url) as app:
+        app.store.open()
+    prepare(url)
+    return url
 
 
 def note_effect(own: Connection, job: str) -> None:

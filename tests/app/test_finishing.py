@@ -10,35 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from effects import Connection, connect, effects, note_effect, prepare, transaction
+from effects import Connection, connect, effects, note_effect, prepare, ready, transaction
 from rota import LeaseLost, NotSupported, Rota, State, current_job
 from rota.context import CurrentJob
 from rota.model import Progress
 from servers import PostgresServer
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+@pytest.fixture
+def store_url(shared_url: str) -> str:
     """Of a store to which a body can have a connection of its own; there is a table for its effects."""
-    if request.param == "sqlite":
-        yield ready(f"sqlite:///{tmp_path / 'jobs.db'}")
-    else:
-        server: PostgresServer = request.getfixturevalue("postgres_server")
-        with server.schema() as url:
-            yield ready(url)
+    return ready(shared_url)
 
 
 @pytest.fixture
 def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     with postgres_server.schema() as url:
         yield ready(url)
-
-
-def ready(url: str) -> str:
-    with Rota(url) as app:
-        app.store.open()
-    prepare(url)
-    return url
 
 
 def test_drain_tells_of_a_job_that_its_body_finished(app: Rota, store_url: str) -> None:

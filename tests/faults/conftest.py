@@ -12,15 +12,10 @@ from rota import Rota
 from servers import PostgresServer
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+@pytest.fixture
+def url(shared_url: str) -> str:
     """Of a store that several processes can share."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'jobs.db'}"
-    else:
-        server: PostgresServer = request.getfixturevalue("postgres_server")
-        with server.schema() as url:
-            yield url
+    return shared_url
 
 
 @pytest.fixture

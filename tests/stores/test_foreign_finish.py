@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -22,14 +21,9 @@ from working import eventually
 NONE: frozenset[str] = frozenset()
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'jobs.db'}"
-    else:
-        server: PostgresServer = request.getfixturevalue("postgres_server")
-        with server.schema() as url:
-            yield url
+@pytest.fixture
+def store_url(shared_url: str) -> str:
+    return shared_url
 
 
 @pytest.fixture

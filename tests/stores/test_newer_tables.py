@@ -6,7 +6,6 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -25,14 +24,9 @@ LATER = 999
 KINDS = ("sqlite", "postgres")
 
 
-@pytest.fixture(params=KINDS)
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'jobs.db'}"
-    else:
-        server: PostgresServer = request.getfixturevalue("postgres_server")
-        with server.schema() as url:
-            yield url
+@pytest.fixture
+def url(shared_url: str) -> str:
+    return shared_url
 
 
 @contextmanager
