@@ -289,6 +289,7 @@ class Job(Generic[R_co]):
 
 
 def not_found(id: object) -> JobNotFound:
+    """What to raise where a store has no job with this id."""
     name = id if is_id(id) else brief(id)
     return JobNotFound(f"no job {name}: it never was, was deleted, or is not kept so long (see the keep_ settings)")
 

@@ -1,6 +1,7 @@
 """The words that every part of Rota shares: states, moves between them, and the records that cross the store's seam.
 
 Records are plain values. Moments and spans are microseconds; ids are UUIDs in text; `None` stands for "not set".
+It is long because it is a list: each entry stands for itself.
 """
 
 from __future__ import annotations
@@ -256,6 +257,8 @@ class Failure(Struct, frozen=True):
 
 
 class Succeeded(Struct, frozen=True):
+    """The body returned."""
+
     result: str | None = None
     """The task's return value as JSON, where its task keeps results."""
 
@@ -299,6 +302,8 @@ class Released(Struct, frozen=True):
 
 
 class Cancelled(Struct, frozen=True):
+    """The body was stopped because someone asked for it."""
+
     reason: str = "cancelled while running"
 
 

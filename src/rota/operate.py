@@ -83,6 +83,7 @@ def find(store: Store, which: Where, limit: int, before: str | None = None, queu
 
 
 def stats(store: Store, now: Micros | None) -> Stats:
+    """What the store has now, by a few reads that are not of one moment."""
     from rota.rules.health import due
 
     counts = store.counts()
@@ -97,6 +98,7 @@ def stats(store: Store, now: Micros | None) -> Stats:
 
 
 def check(store: Store, max_wait: Micros | None, now: Micros | None, max_pause: Micros | None = None) -> list[Problem]:
+    """What is wrong, by `rota.rules.health`; nothing waits or is paused for too long where there is no `max_…`."""
     from rota.rules.health import late, problems
 
     vitals = store.vitals()

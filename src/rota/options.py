@@ -116,18 +116,21 @@ def check_queues(queues: Sequence[str] | None) -> list[str] | None:
 
 
 def check_flag(name: str, flag: bool) -> bool:
+    """The flag, if it is one: other values would be taken for true or false by what they are."""
     if not isinstance(flag, bool):
         raise ConfigError(f"{name}={brief(flag)}: it is True or False")
     return flag
 
 
 def check_attempts(count: int) -> int:
+    """The number, if a job can have so many attempts; stores keep it in 32 bits."""
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= LARGEST:
         raise ConfigError(f"max_attempts={brief(count)}: the number of attempts is a whole number from 1 to {LARGEST}")
     return count
 
 
 def check_priority(priority: int) -> int:
+    """The priority, if it is a whole number of 32 bits."""
     if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > LARGEST:
         raise ConfigError(f"priority={brief(priority)}: a priority is a whole number between -{LARGEST} and {LARGEST}")
     return priority

@@ -110,6 +110,7 @@ def pause(store: Store, queue: str, until: datetime | timedelta | float | None, 
 
 
 def resume(store: Store, queue: str, now: Micros | None) -> bool:
+    """End the pause of a queue, and answer whether there was one. Raises `ConfigError` for what can be no name."""
     return store.resume(check_name("queue", queue), now)
 
 

@@ -119,10 +119,12 @@ def resume(ctx: click.Context, name: str, as_json: bool) -> None:
 
 
 def state_cells(queue: Queue, states: list[State]) -> list[Cell | str]:
+    """How many jobs are in each of these states, in a table's row."""
     return [Cell(str(queue.states[state]), COLOURS[state]) if queue.states[state] else "-" for state in states]
 
 
 def paused_cell(queue: Queue, now: Micros) -> Cell | str:
+    """How long a queue has been paused, by whom, and for how much longer."""
     if queue.pause is None:
         return "-"
     by = f" by {queue.pause.by}" if queue.pause.by else ""

@@ -31,6 +31,7 @@ def when(row: JobRow, now: Micros) -> str:
 
 
 def ago(earlier: Micros, later: Micros) -> str:
+    """How long it is from one moment to the other; nothing where clocks say that the later one came first."""
     return brief(max(0, later - earlier) / SECOND)
 
 

@@ -72,6 +72,7 @@ def workers(ctx: click.Context, limit: int, as_json: bool) -> None:
 
 
 def lease_cell(worker: WorkerRow, now: Micros) -> Cell | str:
+    """How a worker's lease stands, in a table's row."""
     if worker.fallen:
         return Cell("fallen", "red")
     if worker.lease_until <= now:
@@ -80,6 +81,7 @@ def lease_cell(worker: WorkerRow, now: Micros) -> Cell | str:
 
 
 def served(worker: WorkerRow) -> str:
+    """The queues that a worker serves, in words."""
     return "all" if worker.queues is None else ", ".join(worker.queues)
 
 

@@ -68,6 +68,7 @@ def _inserting_chunk(jobs: Sequence[NewJob], now: Micros | None) -> Steps[list[I
 
 
 def adding(jobs: Sequence[NewJob], now: Micros | None) -> Steps[list[Inserted]]:
+    """The steps of `add`, for whoever holds the connection."""
     [[added, *_]] = yield "insert", {"jobs": rows.jobs_json(jobs), "now": now}
     return (yield from settling(jobs, added, now))
 
