@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     show_default=True,
     help="How long a stop waits for running jobs before they are handed back.",
 )
-@click.option("--name", help="What people call it; host and process id by default. Several processes are NAME-1, NAME-2 and so on.")
+@click.option(
+    "--name", help="What people call it; host and process id by default. Several processes are NAME-1, NAME-2 and so on."
+)
 @click.option(
     "--processes",
     type=click.IntRange(min=1, max=512),
