@@ -27,6 +27,7 @@ from sqlalchemy.orm import Session
 from rota import ArgumentsError
 from within.conftest import Shop
 from within.drivers import an_async_engine, an_engine, asyncpg_place, path_of
+from working import eventually
 
 
 def use(shop: Shop, connection: Any) -> None:
@@ -241,6 +242,30 @@ def test_an_async_engine_that_commits_each_statement_commits_the_job(
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
+def test_a_cancelled_coroutine_hears_of_that_alone_where_its_engine_commits_each_statement(
+    postgres_shop: Shop, driver: str
+) -> None:
+    async def main() -> None:
+        with psycopg.connect(postgres_shop.url) as holder, psycopg.connect(postgres_shop.url, autocommit=True) as admin:
+            postgres_shop.send_receipt.using(connection=holder, key="k").enqueue(1)
+            async with (
+                an_async_engine(postgres_shop.url, driver, isolation_level="AUTOCOMMIT") as engine,
+                engine.connect() as connection,
+            ):
+                mine = postgres_shop.send_receipt.using(connection=connection, key="k")
+                waiting = asyncio.create_task(mine.aenqueue(2))
+                blocked = "select count(*) from pg_locks where not granted"
+                await asyncio.to_thread(eventually, lambda: admin.execute(blocked).fetchone() == (1,))
+                waiting.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await waiting
+            holder.rollback()
+
+    asyncio.run(main())
+    assert postgres_shop.found() == ([], [])
+
+
 def test_an_asyncpg_connection_outside_of_a_transaction_commits_the_job(postgres_shop: Shop) -> None:
     async def main() -> None:
         connection = await asyncpg.connect(**asyncpg_place(postgres_shop.url))
@@ -325,6 +350,14 @@ def test_sqlalchemys_own_advice_for_sqlite_works(sqlite_shop: Shop) -> None:
             use(sqlite_shop, session)
             session.commit()
     assert sqlite_shop.found() == ([], [1, 3, 4])
+
+
+@pytest.mark.parametrize("options", [{"stream_results": True}, {"yield_per": 10}], ids=("stream_results", "yield_per"))
+def test_a_sqlalchemy_connection_that_streams_rows(postgres_shop: Shop, options: dict[str, Any]) -> None:
+    with an_engine(postgres_shop.url) as engine, engine.connect().execution_options(**options) as connection:
+        use(postgres_shop, connection)
+        connection.commit()
+    assert postgres_shop.found() == ([], [1, 3, 4])
 
 
 def test_a_connection_is_asked_once_where_it_leads(postgres_shop: Shop) -> None:

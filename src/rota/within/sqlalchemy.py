@@ -22,6 +22,9 @@ if TYPE_CHECKING:  # a program that uses one of these need not have what the oth
 
 T = TypeVar("T")
 
+_AT_ONCE = {"stream_results": False, "yield_per": None}
+"""For callers who stream their own rows: a cursor on the server reads, and does nothing else."""
+
 
 class SqlalchemyConnection:
     name = "a SQLAlchemy connection"
@@ -46,7 +49,7 @@ class SqlalchemyConnection:
     def _look(self, steps: Steps[T], dialect: Dialect) -> T:
         def execute(statement: Statement) -> list[Row]:
             written, values = statement.escaped()
-            result = self._connection.execute(text(written), values)
+            result = self._connection.execute(text(written), values, execution_options=_AT_ONCE)
             return [tuple(row) for row in result] if result.returns_rows else []
 
         try:
@@ -142,7 +145,7 @@ def _taking_part(connection: Connection) -> Iterator[None]:
         if ends:
             connection.exec_driver_sql("commit")
     except BaseException:
-        if ends:  # it holds nothing of the caller's
+        if ends and not connection.invalidated:  # it holds nothing of the caller's; one that broke holds nothing at all
             connection.exec_driver_sql("rollback")
         raise
 
