@@ -64,9 +64,7 @@ def _watched(spec: str, folder: Path, given: Sequence[str]) -> list[Path]:
     where = spec.strip().replace("\\", "/")
     if "/" in where or where.split(":")[0].endswith(".py"):
         place = (folder / where.split(":")[0]).parent
-        while (place / "__init__.py").is_file():  # up to the top of its package
-            if not (place.parent / "__init__.py").is_file():
-                break
+        while all((each / "__init__.py").is_file() for each in (place, place.parent)):  # up to the top of its package
             place = place.parent
         return [place if place.is_dir() else folder]
     package = folder / where.split(":")[0].split(".")[0]

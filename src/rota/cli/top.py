@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -122,9 +121,5 @@ def _endless(app: Rota, window: float, interval: float) -> None:
 
 
 def _print(seen: Glance, width: int | None) -> None:
-    _say_all(overview(seen, width, None))
-
-
-def _say_all(lines: Sequence[str]) -> None:
-    for line in lines:
+    for line in overview(seen, width, None):
         say(line)

@@ -29,7 +29,6 @@ _LOOK = 1.0
 """Seconds between looks at what no event tells of."""
 _HELD_UP = 5.0
 """Seconds too late after which the supervisor takes itself for held up, and not its children for silent."""
-
 _PROMPT = 10.0
 """Seconds within which threads that get on with the store give signs."""
 
@@ -327,7 +326,7 @@ class Supervisor:
             if self._signals == 1:
                 child.stop("stop", plan.shutdown_timeout + plan.grace)
             else:
-                child.stop("now", self._plan.grace)
+                child.stop("now", plan.grace)
 
     def _reload(self, files: list[Path]) -> None:
         if self._signals:
