@@ -27,7 +27,6 @@ class Watch:
             from watchfiles import PythonFilter, watch
         except ModuleNotFoundError:
             raise ConfigError("--reload needs the package watchfiles: pip install 'rota[reload]'") from None
-        self._folders = folders
         self._post = post
         self._stopping = threading.Event()
         self._filter = PythonFilter()  # passes over __pycache__, .git, .venv and their like
