@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
 from rota.errors import ConfigError
-
-if TYPE_CHECKING:
-    from asyncio import Lock
 
 _blocks: ContextVar[tuple[Block, ...]] = ContextVar("rota_blocks", default=())
 
@@ -21,22 +17,12 @@ class Block:
     Tasks that begin inside are thus part of it, and other threads are not; once it has ended, none is.
     """
 
-    __slots__ = ("_lock", "_open", "connection", "owner")
+    __slots__ = ("_open", "connection", "owner")
 
     def __init__(self, owner: object, connection: object) -> None:
         self.owner = owner
         self.connection = connection
         self._open = False
-        self._lock: Lock | None = None
-
-    @property
-    def lock(self) -> Lock:
-        """For coroutines that take turns, since a connection serves one at a time."""
-        if self._lock is None:
-            from asyncio import Lock
-
-            self._lock = Lock()
-        return self._lock
 
     def __enter__(self) -> None:
         if self._open:

@@ -89,18 +89,20 @@ class StoreDesk:
             self._inserting.here = False
 
     async def atake(self, jobs: list[NewJob], connection: object = None) -> list[Job[Any]]:
-        block = Block.of(self) if connection is None else None
-        if connection is not None or block is not None:
-            return await self._atake_within(jobs, connection, block)
+        if connection is None and (block := Block.of(self)) is not None:
+            connection = block.connection
+        if connection is not None:
+            return await self._atake_within(jobs, connection)
         if self._app.eager:
             return await beside(lambda: self._take_eagerly(jobs))
         return [Job(self, put.id, existed=put.existed) for put in await self.door.insert(jobs)]
 
     async def atake_many(self, jobs: Iterable[NewJob], connection: object = None) -> list[Job[Any]]:
         """As `atake`, for however many: they are made in another thread, or here on a connection that is awaited."""
-        block = Block.of(self) if connection is None else None
-        if connection is not None or block is not None:
-            return await self._atake_within(jobs, connection, block)
+        if connection is None and (block := Block.of(self)) is not None:
+            connection = block.connection
+        if connection is not None:
+            return await self._atake_within(jobs, connection)
         return await self.in_thread(lambda: self.take(jobs))
 
     def defaults(self, name: str, connection: object = None) -> Options:
@@ -202,13 +204,10 @@ class StoreDesk:
 
         return insert(connection, jobs, lambda: self._app.store_beside, self._app.now)
 
-    async def _atake_within(self, jobs: Iterable[NewJob], connection: object, block: Block | None) -> list[Job[Any]]:
+    async def _atake_within(self, jobs: Iterable[NewJob], connection: object) -> list[Job[Any]]:
         from rota.within import of_coroutines
         from rota.within.inserting import ainsert
 
-        if block is not None:
-            async with block.lock:
-                return await self._atake_within(jobs, block.connection, None)
         if self._app.eager:
             of_coroutines(connection, "enqueue")
             return await beside(lambda: self._take_eagerly(jobs))

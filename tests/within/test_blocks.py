@@ -130,6 +130,37 @@ def test_tasks_that_begin_inside_take_turns_and_others_are_not_in_it(postgres_sh
     assert sorted(postgres_shop.found()[1]) == [0, 1, 2, 3, 4, 5]
 
 
+def test_what_one_thread_undoes_in_a_block_is_not_what_another_enqueued(postgres_shop: Shop) -> None:
+    """Both make a savepoint on the same connection, since they enqueue more than is sent at once."""
+    inside, go_on = threading.Event(), threading.Event()
+
+    def fails_late() -> Iterator[tuple[int]]:
+        for number in range(4_500):
+            if number == 4_200:
+                inside.set()
+                go_on.wait(0.3)  # the other may come in between here, if anywhere
+            yield (number,)
+        raise KeyError("the last")
+
+    def fails() -> None:
+        with pytest.raises(KeyError):
+            postgres_shop.send_receipt.enqueue_many(fails_late())
+
+    def succeeds() -> None:
+        inside.wait(10)
+        postgres_shop.send_receipt.enqueue_many([(number,) for number in range(2_500)])
+        go_on.set()
+
+    async def main(connection: psycopg.Connection) -> None:
+        with postgres_shop.app.within(connection):
+            await asyncio.gather(asyncio.to_thread(fails), asyncio.to_thread(succeeds))
+
+    with psycopg.connect(postgres_shop.url) as connection:
+        asyncio.run(main(connection))
+        connection.commit()
+    assert len(postgres_shop.found()[1]) == 2_500
+
+
 def test_sending_by_name_is_in_the_block_too(postgres_shop: Shop) -> None:
     async def main() -> None:
         connection = await asyncpg.connect(**asyncpg_place(postgres_shop.url))

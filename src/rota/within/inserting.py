@@ -11,6 +11,7 @@ from rota.model import Inserted, NewJob
 from rota.stores.adding import inserting
 from rota.stores.base import Store
 from rota.within import Elsewhere, awork, blocking, of_coroutines, work
+from rota.within.turns import aturn, turn
 
 
 def insert(
@@ -24,7 +25,8 @@ def insert(
     foreign = blocking(connection, _call(jobs))
     place = store()
     try:
-        return work(place, foreign, inserting(jobs, now()))
+        with turn(connection):
+            return work(place, foreign, inserting(jobs, now()))
     except (Elsewhere, NotSupported):
         after_commit: Callable[[Callable[[], Any]], None] | None = getattr(foreign, "after_commit", None)
         if after_commit is None:
@@ -38,7 +40,9 @@ async def ainsert(
     connection: object, jobs: Iterable[NewJob], store: Callable[[], Awaitable[Store]], now: Callable[[], Micros | None]
 ) -> list[Inserted]:
     foreign = of_coroutines(connection, _call(jobs))
-    return await awork(await store(), foreign, inserting(jobs, now()))
+    place = await store()
+    async with aturn(connection):
+        return await awork(place, foreign, inserting(jobs, now()))
 
 
 def _call(jobs: Iterable[NewJob]) -> str:

@@ -1,0 +1,33 @@
+"""Callers that share a connection take turns on it: of several that enqueue at once, each may undo its own alone.
+
+A block goes with its context to other tasks, and with copies of that to other threads, as by `asyncio.to_thread`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from weakref import WeakValueDictionary
+
+_guard = threading.Lock()
+_blocking: WeakValueDictionary[int, threading.RLock] = WeakValueDictionary()
+_awaited: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+"""By the connection's `id`, for not every one takes weak references. Whoever has or awaits a turn keeps both alive."""
+
+
+def turn(connection: object) -> threading.RLock:
+    """For a thread, which may take one within its own: a generator may be asked for the next job meanwhile."""
+    with _guard:
+        lock = _blocking.get(id(connection))
+        if lock is None:
+            lock = _blocking[id(connection)] = threading.RLock()
+        return lock
+
+
+def aturn(connection: object) -> asyncio.Lock:
+    """For a coroutine."""
+    with _guard:
+        lock = _awaited.get(id(connection))
+        if lock is None:
+            lock = _awaited[id(connection)] = asyncio.Lock()
+        return lock
