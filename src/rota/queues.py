@@ -14,7 +14,7 @@ from rota.model import PauseRow, State, Unfinished, WorkerRow
 from rota.options import check_name
 from rota.stores.base import Store
 
-WAITING = (State.QUEUED, State.HELD)
+_DUE = (State.QUEUED, State.HELD)
 
 
 class Queue(Struct, frozen=True):
@@ -50,6 +50,11 @@ class Queue(Struct, frozen=True):
         """How many unfinished jobs it has."""
         return sum(self.states.values())
 
+    @property
+    def due(self) -> int:
+        """How many jobs are due there and wait, `queued` or `held`."""
+        return sum(self.states[state] for state in _DUE)
+
 
 def queues(store: Store, known: Iterable[str], now: Micros | None) -> list[Queue]:
     """Each queue that has unfinished jobs, is paused, is served by name or is among the known ones; by name."""
@@ -81,7 +86,7 @@ def queue_of(name: str, unfinished: Iterable[Unfinished], pause: PauseRow | None
     for each in unfinished:
         states[each.state] += each.jobs
         # Where no worker promotes, what is due is still scheduled.
-        if each.state in WAITING or (each.state is State.SCHEDULED and each.oldest <= now):
+        if each.state in _DUE or (each.state is State.SCHEDULED and each.oldest <= now):
             oldest = each.oldest if oldest is None else min(oldest, each.oldest)
     return Queue(name, states, oldest, pause)
 

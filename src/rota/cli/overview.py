@@ -15,7 +15,6 @@ from rota.cli.workers import lease_cell, served
 from rota.clock import at
 from rota.codec.text import clean, escape
 from rota.model import State
-from rota.queues import Queue
 
 _LEAST_ROWS = 3
 """A section is shown with at least so many of its rows, where there is room for it at all."""
@@ -56,7 +55,7 @@ def _head(seen: Glance, width: int | None) -> list[str]:
     running = sum(queue.states[State.RUNNING] for queue in seen.queues)
     waits = [queue.oldest for queue in seen.queues if queue.oldest is not None and not queue.paused]
     oldest = f", the oldest waits {ago(min(waits), seen.now)}" if waits else ""
-    due = sum(queue.states[State.QUEUED] + queue.states[State.HELD] for queue in seen.queues)
+    due = sum(queue.due for queue in seen.queues)
     store = escape(seen.store)
     clock = f"{at(seen.now):%H:%M:%S} UTC"
     if width is not None and len(store) + len(clock) + 2 > width:
@@ -85,17 +84,13 @@ def _queues(seen: Glance) -> _Section:
         Column("paused", flexible=True, drop=1),
     ]
     rows: list[list[Cell | str]] = []
-    for queue in sorted(seen.queues, key=lambda queue: (-_due(queue), -queue.jobs, queue.name)):
+    for queue in sorted(seen.queues, key=lambda queue: (-queue.due, -queue.jobs, queue.name)):
         rates = seen.rates.get(queue.name, Rates())
         waited = "-" if queue.oldest is None else ago(queue.oldest, seen.now)
         numbers = [waited, _number(rates.enqueued), _number(rates.ended)]
         name = Cell(queue.name, "yellow" if queue.paused else None, bold=True)
         rows.append([name, *state_cells(queue, states), *numbers, paused_cell(queue, seen.now)])
     return _Section("queue", columns, rows)
-
-
-def _due(queue: Queue) -> int:
-    return queue.states[State.QUEUED] + queue.states[State.HELD]
 
 
 def _workers(seen: Glance) -> _Section:

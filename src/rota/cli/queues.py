@@ -143,8 +143,9 @@ def _found(app: Rota, name: str) -> Queue:
 
 
 def _waiting(queue: Queue) -> str:
-    due = queue.states[State.QUEUED] + queue.states[State.HELD]
-    return "no due job waits there" if not due else "1 due job waits there" if due == 1 else f"{due} due jobs wait there"
+    if not queue.due:
+        return "no due job waits there"
+    return "1 due job waits there" if queue.due == 1 else f"{queue.due} due jobs wait there"
 
 
 def _me() -> str:

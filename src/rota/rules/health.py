@@ -11,7 +11,7 @@ from msgspec import Struct
 from rota.clock import SECOND, Micros
 from rota.model import Count, PauseRow, State, WorkerRow
 
-_WAITING = frozenset({State.QUEUED, State.HELD})
+_DUE = frozenset({State.QUEUED, State.HELD})
 _REMEMBERED: Micros = 600 * SECOND
 """For so long after a worker was started again it is told that the one before it fell."""
 
@@ -74,7 +74,7 @@ def problems(
     found += _fallen(heard, now)
     found += _unserved(waiting, live)
     # A job of an unknown task is handed back again and again, so between looks it is scheduled.
-    found += _unknown([count for count in counts if count.state in _WAITING or count.state is State.SCHEDULED], live)
+    found += _unknown([count for count in counts if count.state in _DUE or count.state is State.SCHEDULED], live)
     if max_wait is not None:
         found += _overdue(waiting, max_wait, now)
     if max_pause is not None:
@@ -85,7 +85,7 @@ def problems(
 
 def due(counts: Sequence[Count], now: Micros) -> list[Count]:
     """The counts of jobs that wait to be run. Where no worker promotes, jobs whose time has come are still scheduled."""
-    return [count for count in counts if count.state in _WAITING or (count.state is State.SCHEDULED and count.oldest <= now)]
+    return [count for count in counts if count.state in _DUE or (count.state is State.SCHEDULED and count.oldest <= now)]
 
 
 def late(workers: Sequence[WorkerRow], now: Micros) -> list[WorkerRow]:
