@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from rota import Rota
@@ -41,3 +44,22 @@ def working(app: Rota, **options: Any) -> Iterator[Worker]:
         yield worker
     finally:
         worker.stop()
+
+
+@contextmanager
+def room_for_files(number: int) -> Iterator[None]:
+    """This process can open so many files more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(each.name) for each in Path("/proc/self/fd").iterdir()) + number
+    taken = [os.dup(0)]
+    while taken[-1] <= highest:  # a limit is one on numbers, and the lowest free one is given
+        taken.append(os.dup(0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1, hard))
+    for _ in range(number):
+        os.close(taken.pop())
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for each in taken:
+            os.close(each)

@@ -7,6 +7,7 @@ Nothing but names, JSON text and outcomes crosses the pipe.
 from __future__ import annotations
 
 import atexit
+import errno
 import importlib
 import logging
 import os
@@ -22,7 +23,7 @@ from rota.clock import SECOND
 from rota.codec import failure_of
 from rota.errors import ConfigError
 from rota.forks import end_fork
-from rota.model import Claimed, Outcome, Succeeded
+from rota.model import Claimed, Outcome, Released, Succeeded
 from rota.rules.decide import End, Raised
 from rota.task import Task
 
@@ -36,6 +37,8 @@ START = 60.0
 """Seconds that a process has to start and to import a task's module; a task with a longer time-out has as many as that."""
 _LOOK = 0.1
 """Seconds between looks at whether the job should stop."""
+_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+"""What the system says that has too many open files or processes, or too little memory."""
 
 
 class ChildDied(Exception):
@@ -59,7 +62,8 @@ class Child:
             return conclude(run, unbegun(run))
         begin_by = time.monotonic() + _start_limit(run.task)
         try:
-            self._start()
+            if (unserved := self._start_or_hand_back(run)) is not None:
+                return unserved
             end = self._send(run, begin_by)
             while end is None:
                 if self._look(_LOOK) and (outcome := self._hear(run, begins)) is not None:
@@ -84,6 +88,18 @@ class Child:
             self._process.join()
             self._process.close()
         self._pipe = self._process = None
+
+    def _start_or_hand_back(self, run: Run) -> Released | None:
+        """Start the process where there is none; where the system has no room for it now, that is no fault of the job."""
+        try:
+            self._start()
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            log.error("no process can be started: %s", error)
+            run.stop_clock()
+            return Released("no process could be started for it", SECOND)
+        return None
 
     def _start(self) -> None:
         """Start the process where there is none. It may take its time to be ready: see `_send`."""

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import resource
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -14,6 +10,7 @@ import psutil
 import pytest
 
 from rota.supervisor.child import Child, Exited, Heard
+from working import room_for_files
 
 PATIENCE = 20.0
 
@@ -26,30 +23,11 @@ def files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-@contextmanager
-def room_for(number: int) -> Iterator[None]:
-    """This process can open so many files more."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    highest = max(int(each.name) for each in Path("/proc/self/fd").iterdir()) + number
-    taken = [os.dup(0)]
-    while taken[-1] <= highest:  # a limit is one on numbers, and the lowest free one is given
-        taken.append(os.dup(0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1, hard))
-    for _ in range(number):
-        os.close(taken.pop())
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        for each in taken:
-            os.close(each)
-
-
 @pytest.mark.parametrize("room", range(6))
 def test_where_too_few_files_can_be_open_none_is_left_open(room: int) -> None:
     before = files()
     for _ in range(3):
-        with room_for(room), pytest.raises(OSError, match="Too many open files"):
+        with room_for_files(room), pytest.raises(OSError, match="Too many open files"):
             begin()
     assert files() == before
 

@@ -14,7 +14,7 @@ import never_imported
 import slowly_imported
 from rota import Rota
 from rota.model import State
-from working import eventually, working
+from working import eventually, room_for_files, working
 
 PATIENCE = 30.0
 
@@ -31,6 +31,15 @@ def test_an_import_without_end_fails_at_the_limit_and_its_slot_goes_on(
         assert never_imported.quick.enqueue().wait(PATIENCE).status is State.SUCCEEDED
     assert job.status is State.FAILED
     assert job.reason == (f"timed out before it began: its process did not start and import never_imported within {limit}")
+
+
+def test_a_system_without_room_for_a_process_gets_the_job_back(isolated: Rota) -> None:
+    with working(isolated, concurrency=1):
+        eventually(isolated.workers)
+        with room_for_files(0):
+            job = isolated_bodies.process_id.enqueue()
+            eventually(lambda: job.refresh().row.excused > 0)
+        assert (job.wait(PATIENCE).status, job.attempt, job.attempts()) == (State.SUCCEEDED, 1, [])
 
 
 def test_the_imports_are_not_the_bodys_time(store_url: str) -> None:
