@@ -168,15 +168,11 @@ class StoreDesk:
         return self._app.store.attempts(id) if is_id(id) else []
 
     def change(self, move: Move, ids: Sequence[str]) -> list[Changed]:
-        if self._app.eager:
-            raise NotSupported("eager mode keeps no jobs: there is nothing to change")
-        self._refuse_inside_of_insert()
+        self._refuse_to_change()
         return operate.change(self._app.store, move, ids, self._app.settings.kept, self._app.now())
 
     def edit(self, wanted: Edit, ids: Sequence[str]) -> list[Changed]:
-        if self._app.eager:
-            raise NotSupported("eager mode keeps no jobs: there is nothing to change")
-        self._refuse_inside_of_insert()
+        self._refuse_to_change()
         return operate.edit(self._app.store, wanted, ids, self._app.now())
 
     def read_result(self, task: str, text: str) -> Any:
@@ -234,6 +230,11 @@ class StoreDesk:
             raise ConfigError(f"eager mode runs jobs in this process, and no task here is named {new.task}: import its module")
         now = self._app.now()
         return run_eagerly(self, new, task, machine_now() if now is None else now)
+
+    def _refuse_to_change(self) -> None:
+        if self._app.eager:
+            raise NotSupported("eager mode keeps no jobs: there is nothing to change")
+        self._refuse_inside_of_insert()
 
     def _refuse_inside_of_insert(self) -> None:
         if getattr(self._inserting, "here", False):
