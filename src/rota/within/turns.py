@@ -1,6 +1,7 @@
 """Callers that share a connection take turns on it: of several that enqueue at once, each may undo its own alone.
 
 A block goes with its context to other tasks, and with copies of that to other threads, as by `asyncio.to_thread`.
+The locks are this module's own, since a connection belongs to no app: several may enqueue on one.
 """
 
 from __future__ import annotations
