@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     help="How long a stop waits for running jobs before they are handed back.",
 )
 @click.option("--name", help="What people call it; host and process id by default. Several are NAME-1, NAME-2 and so on.")
-    "--name", help="What people call it; host and process id by default. Several processes are NAME-1, NAME-2 and so on."
-)
 @click.option(
     "--processes",
     type=click.IntRange(min=1, max=512),
