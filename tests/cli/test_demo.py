@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from cli.conftest import command, environment, on_terminal, run
 from rota import Rota, State
 from rota.demo.effects import Effect
+from rota.demo.play import next_steps
 from rota.demo.shop import Books
 from rota.demo.sums import sums
 from rota.model import JobRow
@@ -30,6 +32,16 @@ def test_the_demo_in_a_pipe_adds_up_and_ends_by_itself(tmp_path: Path) -> None:
     assert "\x1b" not in ended.stdout
     assert "Next:" in ended.stdout
     assert not list(tmp_path.iterdir())
+
+
+def test_what_to_do_next_begins_with_a_command_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", [".venv/bin/rota", "demo"])
+    assert [step.split()[0] for step in next_steps(None)] == [".venv/bin/rota"] * 4
+    monkeypatch.setattr(sys, "argv", ["src/rota/__main__.py", "demo"])
+    assert all(step.startswith(f"{sys.executable} -m rota ") for step in next_steps(None))
+    (tmp_path / "rota").touch(mode=0o755)
+    assert [step.split()[0] for step in next_steps(None)] == ["rota"] * 4
 
 
 def test_the_demo_keeps_a_store_that_was_named(tmp_path: Path) -> None:

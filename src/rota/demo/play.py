@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -75,7 +77,7 @@ def play(url: str | None, seconds: float, show: Show) -> bool:
                 took = time.monotonic() - began
             books = shop.books
             checked = sums(books, _rows(app, list(books.expected)), effects.read(record))
-            show.end(checked, took, _next_steps(None if url is None else app.store.url))
+            show.end(checked, took, next_steps(None if url is None else app.store.url))
         return all(each.holds for each in checked)
 
 
@@ -127,12 +129,21 @@ def _rows(app: Rota, ids: Sequence[str]) -> list[JobRow]:
     return rows
 
 
-def _next_steps(url: str | None) -> list[str]:
+def next_steps(url: str | None) -> list[str]:
+    """What to try after the demo, in commands that work where it was started."""
+    rota = _command()
     place = shlex.quote(url or "sqlite:///demo.db")
-    look = [] if url else [f"rota demo --url {place}        the same in a store that stays, to look at:"]
+    look = [] if url else [f"{rota} demo --url {place}        the same in a store that stays, to look at:"]
     return [
         *look,
-        f"rota jobs --url {place} --status failed",
-        f"rota stats --url {place}",
-        "rota worker --app yourmodule:app         your own: put @app.task on a function, call its .enqueue(…)",
+        f"{rota} jobs --url {place} --status failed",
+        f"{rota} stats --url {place}",
+        f"{rota} worker --app yourmodule:app         your own: put @app.task on a function, call its .enqueue(…)",
     ]
+
+
+def _command() -> str:
+    if shutil.which("rota"):
+        return "rota"
+    script = sys.argv[0]  # of a virtual environment that is not active, as after `make demo`
+    return shlex.quote(script) if Path(script).stem == "rota" else f"{shlex.quote(sys.executable)} -m rota"
