@@ -166,7 +166,7 @@ def test_tables_that_the_callers_own_transaction_keeps_from_being_made(tmp_path:
     with closing(sqlite3.connect(path)) as connection, Rota(f"sqlite:///{path}") as app:
         connection.execute("create table orders (number integer)")
         connection.execute("insert into orders values (1)")
-        with pytest.raises(StoreUnavailable, match=r"if that is your own, .*: call app\.migrate\(\) before it begins"):
+        with pytest.raises(StoreUnavailable, match=r"within one of your own, .*, call app\.migrate\(\) before it begins"):
             app.named("t").using(connection=connection, queue="q").enqueue()
         connection.commit()
         with connection:

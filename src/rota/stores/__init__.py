@@ -50,7 +50,7 @@ def try_to_open(url: str, **options: object) -> None:
         trial.open()
     except StoreUnavailable as error:
         raise StoreUnavailable(
-            f"{error}; if that is your own, which keeps the tables from being made: call app.migrate() before it begins"
+            f"{error}, and where that keeps the tables from being made, call app.migrate() before it begins"
         ) from error
     finally:
         trial.close()

@@ -367,7 +367,8 @@ def meaning(error: sqlite3.Error, path: Path, patience: float) -> StoreError:
             return StoreUnavailable(f"the disk is full or broken, so the SQLite file {path} cannot be used ({name}: {error})")
         case "SQLITE_BUSY" | "SQLITE_LOCKED":
             return StoreUnavailable(
-                f"the SQLite file {path} was locked by another process for {patience:g} s: find the transaction that stays open"
+                f"the SQLite file {path} was locked by another connection for {patience:g} s: find the transaction that stays "
+                "open; within one of your own, enqueue over its connection"
             )
         case "SQLITE_CANTOPEN" | "SQLITE_READONLY" | "SQLITE_PERM":
             return StoreUnavailable(
