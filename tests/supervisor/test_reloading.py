@@ -55,6 +55,8 @@ def test_only_a_real_change_of_code_is_one(parent: Supervised, yard: Yard, packa
     assert parent.said(CHANGED) == ["late.py"]
     eventually(lambda: [row.pid for row in app.workers()] not in ([], [before]), within=PATIENCE)
     assert parent.log.count("changed: ") == 1
+    assert "watchfiles" not in parent.log
+    assert ") runs 1 worker\n" in parent.log
     assert yard.working(1) == yard.loaded()[-1:]
     assert len(yard.loaded()) == 2
 

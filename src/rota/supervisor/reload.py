@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +28,7 @@ class Watch:
             from watchfiles import PythonFilter, watch
         except ModuleNotFoundError:
             raise ConfigError("--reload needs the package watchfiles: pip install 'rota[reload]'") from None
+        logging.getLogger("watchfiles").setLevel(logging.WARNING)  # it counts each change, also those that change nothing
         self._post = post
         self._stopping = threading.Event()
         self._filter = PythonFilter()  # passes over __pycache__, .git, .venv and their like

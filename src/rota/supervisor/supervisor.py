@@ -75,7 +75,7 @@ class Supervisor:
         if self._plan.reload:
             self._watch = Watch(self._plan.reload, self._events.put)
         former = {number: signal.signal(number, self._on_signal) for number in _signals()}
-        log.info("supervisor (pid %d) runs %d worker processes", os.getpid(), len(self._slots))
+        log.info("supervisor (pid %d) runs %s", os.getpid(), _workers(len(self._slots)))
         try:
             while not self._over:
                 self._step()
@@ -162,7 +162,7 @@ class Supervisor:
                 slot.start_at = now + place * STAGGER
         if not self._ready and all(slot.child is not None and slot.child.loaded for slot in self._slots):
             self._ready = True
-            self._notifier.ready(f"{len(self._slots)} workers")
+            self._notifier.ready(_workers(len(self._slots)))
 
     def _joined(self, child: Child) -> None:
         self._proven = True
@@ -176,7 +176,7 @@ class Supervisor:
                 self._retire(former)
         if slot.coming is None and self._turnover.done(slot):
             log.info("rolling restart: done, every worker is a new process")
-            self._notifier.ready(f"{len(self._slots)} workers")
+            self._notifier.ready(_workers(len(self._slots)))
 
     # -- ends -----------------------------------------------------------------------------------
 
@@ -321,7 +321,7 @@ class Supervisor:
             slot.start_at = None
         if self._signals == 1:
             self._notifier.stopping("waiting for running jobs")
-            log.info("stopping %d workers; another signal has them hand back their jobs at once", len(self._children()))
+            log.info("stopping %s; another signal has them hand back their jobs at once", _workers(len(self._children())))
         for child in self._children():
             if self._signals == 1:
                 child.stop("stop", plan.shutdown_timeout + plan.grace)
@@ -383,3 +383,7 @@ def _reap_strangers(own: set[int]) -> None:
             if found.si_pid in own:
                 return  # the thread that waits for it comes first
             os.waitpid(found.si_pid, os.WNOHANG)
+
+
+def _workers(count: int) -> str:
+    return "1 worker" if count == 1 else f"{count} workers"
