@@ -92,6 +92,13 @@ def test_a_file_that_is_not_there_is_not_made_by_a_look(tmp_path: Path) -> None:
     assert not (tmp_path / "typo.db").exists()
 
 
+def test_tables_that_are_not_there_are_told_of_with_what_makes_them(url: str, tmp_path: Path) -> None:
+    ended = run("stats", "--url", url, cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "nothing was enqueued there yet; `rota migrate` makes" in ended.stderr
+    assert ("seen from" in ended.stderr) == url.startswith("sqlite:")  # only a file's place depends on the directory
+
+
 def test_bench_without_a_checkout_says_what_to_do(tmp_path: Path) -> None:
     # The package under test lies in a checkout, so it is made to believe that it was installed elsewhere.
     code = """

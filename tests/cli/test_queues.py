@@ -50,7 +50,8 @@ def test_a_queue_is_paused_for_a_while_and_until_a_moment(shop: Shop, call: Call
     assert length == timedelta(minutes=10)
     assert told["paused_by"]
     assert " left" in call("queues")
-    call("queues", "pause", "mail", "--until", "2100-01-31T09:00+01:00")
+    said = call("queues", "pause", "mail", "--until", "2100-01-31T09:00+01:00")
+    assert said.startswith("mail is paused until 2100-01-31 08:00:00+00:00; ")
     assert queue(call, "mail")["paused_until"] == "2100-01-31T08:00:00+00:00"
 
 

@@ -82,11 +82,13 @@ def reach_existing(ctx: click.Context) -> Rota:
     app = reach(ctx)
     if not app.there():
         parts = urlsplit(app.url)
-        what = f"SQLite file {unquote(parts.path[1:])}" if parts.scheme == "sqlite" else "table of Rota's"
-        raise StoreError(
-            f"there is no {what} (of {_PASSWORD.sub('@', app.url)}, seen from {Path.cwd()}): "
-            "nothing was enqueued there yet; `rota migrate` makes it"
-        )
+        url = _PASSWORD.sub("@", app.url)
+        if parts.scheme == "sqlite":
+            what = f"is no SQLite file {unquote(parts.path[1:])} (of {url}, seen from {Path.cwd()})"
+        else:
+            what = f"are no tables of Rota's in {url}"
+        makes = "it" if parts.scheme == "sqlite" else "them"
+        raise StoreError(f"there {what}: nothing was enqueued there yet; `rota migrate` makes {makes}")
     return app
 
 

@@ -12,12 +12,11 @@ from rota.app import Rota
 from rota.cli.durations import duration
 from rota.cli.moments import moment
 from rota.cli.place import now_of, reach_existing, reaches_app
-from rota.cli.records import moment as shown
 from rota.cli.records import queue_record, write_json
 from rota.cli.saying import say
 from rota.cli.tables import Cell, Column, write_table
 from rota.cli.words import COLOURS, ago
-from rota.clock import Micros
+from rota.clock import Micros, at
 from rota.codec.text import escape
 from rota.model import State
 from rota.queues import Queue
@@ -93,7 +92,8 @@ def pause(ctx: click.Context, name: str, span: float | None, until: datetime | N
     if as_json:
         write_json(queue_record(paused))
         return
-    end = "it is resumed" if paused.pause is None or paused.pause.until is None else shown(paused.pause.until)
+    ends = None if paused.pause is None else paused.pause.until
+    end = "it is resumed" if ends is None else at(ends).isoformat(sep=" ", timespec="seconds")
     say(f"{escape(name)} is paused until {end}; {_waiting(paused)}")
 
 
