@@ -138,18 +138,22 @@ class StoreDesk:
 
     def finish_within(self, connection: object, worker: str, end: Ended, progress: str | None, before: bool) -> None:
         from rota.within import blocking, work
+        from rota.within.turns import turn
 
         foreign = blocking(connection, "finish_within")
         if not self._app.eager:
-            work(self._app.store, foreign, self._finish_steps(worker, end, progress, before))
+            with turn(connection):
+                work(self._app.store, foreign, self._finish_steps(worker, end, progress, before))
 
     async def afinish_within(self, connection: object, worker: str, end: Ended, progress: str | None, before: bool) -> None:
         from rota.within import awork, of_coroutines
+        from rota.within.turns import aturn
 
         foreign = of_coroutines(connection, "finish_within")
         if not self._app.eager:
             store = await self.in_thread(lambda: self._app.store)  # which may have to be opened first
-            await awork(store, foreign, self._finish_steps(worker, end, progress, before))
+            async with aturn(connection):
+                await awork(store, foreign, self._finish_steps(worker, end, progress, before))
 
     def _finish_steps(self, worker: str, end: Ended, progress: str | None, before: bool) -> Steps[None]:
         from rota.rules.decide import keeps

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
+import asyncpg
 import pytest
 
 from rota import LeaseLost, State, current_job
 from rota.clock import SECOND
 from rota.stores.foreign import Elsewhere
 from within.conftest import Shop
-from within.drivers import Own, Undone
+from within.drivers import Own, Undone, asyncpg_place
 
 On = Callable[..., None]
 
@@ -94,3 +96,17 @@ def test_another_database_is_refused(shop: Shop, on: On) -> None:
     job = pay.enqueue(1)
     assert str(shop.app.run_one()) == "ran pay"
     assert job.refresh().status is State.SUCCEEDED
+
+
+def test_a_finish_takes_its_turn_with_what_is_enqueued_beside_it(postgres_shop: Shop) -> None:
+    @postgres_shop.app.task(name="pay")
+    async def pay(order_id: int) -> None:
+        connection = await asyncpg.connect(**asyncpg_place(postgres_shop.url))
+        async with connection.transaction(), postgres_shop.app.within(connection):
+            receipts = [postgres_shop.send_receipt.aenqueue(number) for number in range(5)]
+            await asyncio.gather(*receipts, current_job().afinish_within(connection))
+        await connection.close()
+
+    job = pay.enqueue(7)
+    assert str(postgres_shop.app.run_one()) == "ran pay"
+    assert (job.refresh().status, sorted(postgres_shop.found()[1])) == (State.SUCCEEDED, [0, 1, 2, 3, 4, 7])
