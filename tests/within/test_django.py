@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 from django.db.transaction import TransactionManagementError
 
-from rota import ConfigError, Rota, State
+from rota import ConfigError, NotSupported, Rota, State
 from within.conftest import Shop
 from within.drivers import Undone, django_alias
 
@@ -41,6 +42,20 @@ def test_a_block_that_failed_before_says_so_in_djangos_words(sqlite_shop: Shop) 
         with pytest.raises(TransactionManagementError, match="You can't execute queries until the end"):
             sqlite_shop.send_receipt.using(connection=connection).enqueue(1)
     assert sqlite_shop.found() == ([], [])
+
+
+def test_what_is_refused_where_the_jobs_are_made_is_not_taken_for_a_store_elsewhere(sqlite_shop: Shop) -> None:
+    """The jobs would be lost without a word: who made them has made some already."""
+
+    def calls() -> Iterator[tuple[int]]:
+        yield (1,)
+        sqlite_shop.send_receipt.enqueue(9)
+
+    with django_alias(sqlite_shop.url) as connection, transaction.atomic("shop"):
+        with pytest.raises(NotSupported, match="the generator given to enqueue_many changes jobs itself"):
+            sqlite_shop.send_receipt.using(connection=connection).enqueue_many(calls())
+        sqlite_shop.send_receipt.using(connection=connection).enqueue(2)
+    assert sqlite_shop.found() == ([], [2])
 
 
 def test_a_store_elsewhere_gets_the_job_after_the_commit(sqlite_shop: Shop) -> None:

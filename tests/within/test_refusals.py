@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,6 +132,32 @@ def test_in_eager_mode_the_connection_is_looked_at_and_the_body_runs_at_once() -
     with pytest.raises(ConfigError, match="is none that Rota knows"):
         note.using(connection=7)  # type: ignore[arg-type]
     assert ran == [1, 2, 3]
+
+
+# -- errors that are no driver's ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["psycopg", "asyncpg"])
+@pytest.mark.parametrize(
+    "error", [FileNotFoundError("orders.csv"), psycopg.OperationalError("elsewhere")], ids=("file", "driver")
+)
+def test_what_is_raised_where_the_jobs_are_made_stays_what_it_is(name: str, error: Exception, postgres_shop: Shop) -> None:
+    opener, blocking_one = POSTGRES[name]
+
+    def calls(many: int) -> Iterator[tuple[int]]:
+        yield from ((number,) for number in range(many))
+        raise error
+
+    async def use() -> None:
+        async with opener(postgres_shop.url) as own, own.transaction():
+            for many in (1, 4_500):
+                with pytest.raises(type(error)) as caught:
+                    await own.enqueue_many(postgres_shop.send_receipt.using(connection=own.connection), calls(many))
+                assert caught.value is error
+            await own.enqueue(postgres_shop.send_receipt.using(connection=own.connection), 7)
+
+    driven(use(), blocking_one)
+    assert postgres_shop.found() == ([], [7])
 
 
 # -- SQLite's locks -----------------------------------------------------------------------------

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 from rota.clock import Micros
-from rota.errors import NotSupported
+from rota.errors import NotSupported, StoreError
 from rota.model import Inserted, NewJob
 from rota.stores.adding import inserting
 from rota.stores.base import Store
-from rota.within import Elsewhere, awork, blocking, of_coroutines, work
+from rota.within import Elsewhere, Foreign, awork, blocking, of_coroutines, work
 from rota.within.turns import aturn, turn
 
 
@@ -24,12 +24,13 @@ def insert(
     """
     foreign = blocking(connection, _call(jobs))
     place = store()
+    raised: list[Exception] = []
     try:
         with turn(connection):
-            return work(place, foreign, inserting(jobs, now()))
+            return _insert(foreign, jobs, raised, place, now())
     except (Elsewhere, NotSupported):
         after_commit: Callable[[Callable[[], Any]], None] | None = getattr(foreign, "after_commit", None)
-        if after_commit is None:
+        if after_commit is None or raised:
             raise
     taken = list(jobs)
     after_commit(lambda: place.insert(taken, now()))
@@ -41,8 +42,34 @@ async def ainsert(
 ) -> list[Inserted]:
     foreign = of_coroutines(connection, _call(jobs))
     place = await store()
-    async with aturn(connection):
-        return await awork(place, foreign, inserting(jobs, now()))
+    raised: list[Exception] = []
+    try:
+        async with aturn(connection):
+            return await awork(place, foreign, inserting(_watched(jobs, raised), now()))
+    except StoreError:
+        if not raised:
+            raise
+    raise raised[0]
+
+
+def _insert(
+    foreign: Foreign, jobs: Iterable[NewJob], raised: list[Exception], store: Store, now: Micros | None
+) -> list[Inserted]:
+    try:
+        return work(store, foreign, inserting(_watched(jobs, raised), now))
+    except StoreError:
+        if not raised:
+            raise
+    raise raised[0]
+
+
+def _watched(jobs: Iterable[NewJob], raised: list[Exception]) -> Iterator[NewJob]:
+    """The jobs, and what went wrong where they are made: it may look like an error of the connection's driver, and is none."""
+    try:
+        yield from jobs
+    except Exception as error:
+        raised.append(error)
+        raise
 
 
 def _call(jobs: Iterable[NewJob]) -> str:
