@@ -142,6 +142,13 @@ def test_jobs_named_by_id_are_edited(shop: Shop, call: Call) -> None:
     assert told == {"changed": [{"id": shop.waiting.id, "before": "scheduled", "after": "queued"}], "next": None}
 
 
+def test_an_edit_that_lacks_something_says_with_which_options_of_its_own(shop: Shop, call: Call) -> None:
+    result = call.result("jobs", "edit", shop.waiting.id)
+    assert (result.exit_code, "say what to change: --priority, --queue, --delay or --run-at" in result.stderr) == (2, True)
+    result = call.result("jobs", "edit", "--priority", "5")
+    assert (result.exit_code, "such as --status queued --from-queue mail" in result.stderr) == (2, True)
+
+
 def test_a_job_that_is_finished_or_unknown_is_not_edited(shop: Shop, call: Call) -> None:
     result = call.result("jobs", "edit", shop.greeted.id, shop.waiting.id, NOWHERE, "--priority", "1")
     assert result.exit_code == 1
@@ -158,7 +165,7 @@ def test_a_filter_names_what_waits_by_the_queue_that_it_is_on(shop: Shop, call: 
 
 
 @pytest.mark.parametrize(
-    ("options", "status"), [([], 1), (["--delay", "1", "--run-at", "2100-01-01T00:00Z"], 1), (["--run-at", "soon"], 2)]
+    ("options", "status"), [([], 2), (["--delay", "1", "--run-at", "2100-01-01T00:00Z"], 1), (["--run-at", "soon"], 2)]
 )
 def test_what_no_job_can_be_edited_to_is_refused(shop: Shop, call: Call, options: list[str], status: int) -> None:
     call("jobs", "edit", shop.waiting.id, *options, status=status)

@@ -126,6 +126,8 @@ def edit(
       rota jobs edit --from-queue mail --task shop.tasks.send_receipt --queue receipts
       rota jobs edit --status queued --key receipt:42 --run-at 2030-01-31T09:00+01:00
     """
+    if priority is None and to_queue is None and delay is None and run_at is None:
+        raise click.UsageError("say what to change: --priority, --queue, --delay or --run-at")
     _change(ctx, Wanted(Move.EDIT, edit_of(to_queue, priority, delay, run_at)), **options)
 
 
@@ -143,7 +145,8 @@ def _change(
     if ids and (any(which.values()) or before):
         raise click.UsageError("ids and filters are both given: name jobs by their ids, or by a filter")
     if not ids and not any(which.values()):
-        raise click.UsageError(f"say which jobs to {wanted.move}: their ids, or a filter such as --status failed --queue mail")
+        example = "--status queued --from-queue mail" if wanted.move is Move.EDIT else "--status failed --queue mail"
+        raise click.UsageError(f"say which jobs to {wanted.move}: their ids, or a filter such as {example}")
     app = reach_existing(ctx)
     if ids:
         _by_ids(ctx, app, wanted, [whole_id(app, id) for id in ids], dry_run, as_json)
