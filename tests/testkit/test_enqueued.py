@@ -147,6 +147,13 @@ def test_a_failure_shows_what_was_not_to_be(shop: Shop) -> None:
     assert (lines[0], len(lines), lines[-1]) == ("nothing was to be enqueued, and 12 jobs were:", 12, "  … and 2 more")
 
 
+def test_one_job_that_was_not_to_be_is_told_of_as_one(shop: Shop) -> None:
+    shop.send_receipt.enqueue(1)
+    with pytest.raises(AssertionError) as error:
+        assert_nothing_enqueued(shop.app)
+    assert said(error)[0] == "nothing was to be enqueued, and 1 job was:"
+
+
 # -- in transactions ----------------------------------------------------------------------------
 
 

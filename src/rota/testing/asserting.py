@@ -94,7 +94,8 @@ def assert_nothing_enqueued(app: Rota) -> None:
     jobs = enqueued(app)
     if jobs:
         lines = [f"  {_said(app, job.row)}" for job in jobs[:_SHOWN]]
-        raise _failure([f"nothing was to be enqueued, and {_many(len(jobs))} were:", *lines, *_more(len(jobs))])
+        were = "was" if len(jobs) == 1 else "were"
+        raise _failure([f"nothing was to be enqueued, and {_many(len(jobs))} {were}:", *lines, *_more(len(jobs))])
 
 
 # -- what is there ------------------------------------------------------------------------------
