@@ -135,6 +135,12 @@ def test_what_the_command_line_asks_for_after_a_restart_is_done(
     fleet.command("jobs", "cancel", jobs[0].id, jobs[1].id)
     for job in jobs[:2]:
         assert job.wait(PATIENCE).status is State.CANCELLED
+    fleet.command("queues", "pause", "mail")
+    paused = app.named("quick").using(queue="mail").enqueue()
+    assert app.named("quick").enqueue().wait(PATIENCE).status is State.SUCCEEDED
+    assert paused.refresh().status is State.QUEUED
+    fleet.command("queues", "resume", "mail")
+    assert paused.wait(PATIENCE).status is State.SUCCEEDED
     worker.send(signal.SIGTERM)
     assert worker.wait() == 0
     assert jobs[2].refresh().status is State.QUEUED

@@ -13,7 +13,7 @@ import pytest
 
 from accounts import account, lines, starts
 from rota import Rota, State
-from supervisor.conftest import Yard
+from supervisor.conftest import PATIENCE, Yard
 from working import eventually
 
 both = pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
@@ -34,6 +34,16 @@ def test_so_many_workers_share_the_jobs_and_end_together(yard: Yard, app: Rota) 
     assert app.workers() == []
     assert parent.log.rstrip().endswith("all workers have ended")
     assert account(app, [job.id for job in jobs], yard.ledger).repeated == {}
+
+
+def test_a_task_that_no_worker_knows_is_looked_at_now_and_then_and_holds_nobody_up(yard: Yard, app: Rota) -> None:
+    good, odd, more = app.named("quick").enqueue(), app.send("no.such.task"), app.named("quick").enqueue()
+    parent = yard.start("--processes", "2")
+    assert {job.wait(PATIENCE).status for job in (good, more)} == {State.SUCCEEDED}
+    eventually(lambda: odd.refresh().row.excused > 1)
+    assert (odd.status, odd.attempt) == (State.SCHEDULED, 0)
+    assert "handed back no.such.task" in parent.log
+    assert parent.stopped() == 0
 
 
 def test_the_supervisor_runs_none_of_the_apps_code_and_stays_small(yard: Yard) -> None:
