@@ -32,7 +32,7 @@ static: $(INSTALLED) ## check format, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pyright $(TYPED)
+	$(BIN)/pyright --pythonpath $(BIN)/python $(TYPED)
 	$(BIN)/lint-imports --no-logo --no-cache
 
 bench: $(INSTALLED) ## measure Rota and its peers side by side
