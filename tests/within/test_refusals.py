@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import asyncpg
 import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
@@ -235,6 +237,22 @@ def test_every_driver_tells_of_a_transaction_that_failed_before(name: str, postg
 
     driven(main(), blocking)
     assert postgres_shop.found() == ([], [])
+
+
+def test_statements_that_the_driver_prepared_and_somebody_discarded(postgres_shop: Shop) -> None:
+    """What helps lies with the caller's connection, not with the store's."""
+
+    async def main() -> None:
+        connection = await asyncpg.connect(**asyncpg_place(postgres_shop.url))
+        enqueue = postgres_shop.send_receipt.using(connection=connection).aenqueue
+        await enqueue(1)
+        await connection.execute("discard all")
+        with pytest.raises(StoreError, match="have it prepare none, with statement_cache_size=0 for asyncpg"):
+            await enqueue(2)
+        await connection.close()
+
+    asyncio.run(main())
+    assert postgres_shop.found() == ([], [1])
 
 
 def test_a_connection_that_is_closed(postgres_shop: Shop) -> None:

@@ -63,6 +63,12 @@ class PostgresDialect:
         driver = _driver_error(error)
         if driver.sqlstate == "25P02":
             return StoreError("your transaction has failed before, and Postgres takes nothing more in it: roll it back first")
+        if driver.sqlstate in {"26000", "42P05"}:
+            return StoreError(
+                "statements that your driver prepared on this connection are gone or another's: behind a pooler, or where "
+                "you discard them, have it prepare none, with statement_cache_size=0 for asyncpg or prepare_threshold=None "
+                "for psycopg"
+            )
         if driver.sqlstate is None:
             return StoreUnavailable(
                 f"your connection to Postgres does not work ({driver}): see that it is open, and that nobody else uses it now"
