@@ -87,7 +87,9 @@ def test_two_in_a_row_end_with_the_newest_code_everywhere(yard: Yard, app: Rota)
     (yard.folder / "shop.py").write_text((yard.folder / "shop.py").read_text().replace('name="quick"', 'name="newest"'))
     parent.send(signal.SIGHUP)
     parent.said(DONE)
-    eventually(lambda: [row.tasks for row in app.workers()] == [["die", "leave", "newest", "single", "until"]] * 2, within=PATIENCE)
+    eventually(
+        lambda: [row.tasks for row in app.workers()] == [["die", "leave", "newest", "single", "until"]] * 2, within=PATIENCE
+    )
     assert parent.stopped() == 0
 
 
