@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import pytest
 
+from fresh import fresh_url
 from rota.stores import open_store
 from rota.stores.base import Store
 
@@ -57,22 +57,6 @@ def shared_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of an empty store of each kind that others can reach: other processes, and connections of their own."""
     with fresh_url(request.param, request, tmp_path) as url:
         yield url
-
-
-@contextmanager
-def fresh_url(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
-    """The URL of an empty store of this kind, which is gone afterwards."""
-    match kind:
-        case "sqlite":
-            yield f"sqlite:///{folder / 'jobs.db'}"
-        case "memory":
-            yield "memory://"
-        case "postgres":
-            server: PostgresServer = request.getfixturevalue("postgres_server")
-            with server.schema() as url:
-                yield url
-        case _:
-            raise ValueError(f"no store is called {kind!r}")
 
 
 @pytest.fixture

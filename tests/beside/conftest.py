@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from beside.program import Programs
-from conftest import fresh_url
+from fresh import fresh_url
 from rota import Rota
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from conftest import fresh_url
+from fresh import fresh_url
 from rota import Abandon, Job, Rota, current_job
 from rota.cli.group import rota
 

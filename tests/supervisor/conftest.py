@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from conftest import fresh_url
+from fresh import fresh_url
 from rota import Rota
 from working import eventually
 

@@ -12,7 +12,7 @@ import aiosqlite
 import psycopg
 import pytest
 
-from conftest import fresh_url
+from fresh import fresh_url
 from rota import Rota
 from rota.errors import ArgumentsError, ConfigError
 from rota.testing import (

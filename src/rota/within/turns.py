@@ -6,9 +6,12 @@ The locks are this module's own, since a connection belongs to no app: several m
 
 from __future__ import annotations
 
-import asyncio
 import threading
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
+
+if TYPE_CHECKING:  # blocking callers do without it
+    import asyncio
 
 _guard = threading.Lock()
 _blocking: WeakValueDictionary[int, threading.RLock] = WeakValueDictionary()
@@ -27,6 +30,8 @@ def turn(connection: object) -> threading.RLock:
 
 def aturn(connection: object) -> asyncio.Lock:
     """For a coroutine."""
+    import asyncio
+
     with _guard:
         lock = _awaited.get(id(connection))
         if lock is None:

@@ -1,0 +1,29 @@
+"""Empty stores for tests, of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from servers import PostgresServer
+
+
+@contextmanager
+def fresh_url(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    """The URL of an empty store of this kind, which is gone afterwards."""
+    match kind:
+        case "sqlite":
+            yield f"sqlite:///{folder / 'jobs.db'}"
+        case "memory":
+            yield "memory://"
+        case "postgres":
+            server: PostgresServer = request.getfixturevalue("postgres_server")
+            with server.schema() as url:
+                yield url
+        case _:
+            raise ValueError(f"no store is called {kind!r}")
