@@ -281,6 +281,7 @@ class Ledger:
             return
         ask = self._restraint.kept_to(ask, limiting)
         found = self._store.admit(ask, limiting, self._app.now())
+        self._answered()
         self._begin(found.claimed, worker, found.limited)
         self._restraint.heed(found)
         self._lookout.after_round(ask, found)
@@ -330,13 +331,16 @@ class Ledger:
 
     def _settle(self, posted: Posted, turn: Turn) -> None:
         """Begin what a turn claimed, tell of what it wrote, and learn from both."""
-        self._errors = 0
+        self._answered()
         self._begin(turn.claimed, posted.worker)
         self._recorder.tell(posted.handed, posted.ends, turn.counted)
-        self._backoff.over()
         self._learn(len(posted.ends))
         if posted.ask is not None:
             self._lookout.after(posted.ask, turn.claimed)
+
+    def _answered(self) -> None:
+        self._errors = 0
+        self._backoff.over()
 
     def _ring_at(self, line: Line) -> None:
         """Say after how many outcomes the bell is to ring: what ends while no turn can be sent is taken along next time."""
