@@ -242,7 +242,12 @@ class Ledger:
         if self.hooks.wanted and self.hooks.behind:
             return 0  # what ends now would be too much for them
         turns = 1 if self._line is None else self._line.ahead
-        return self._pace.room(self._crew.load + coming, turns, self._restraint.most)
+        most = self._restraint.most
+        return self._pace.room(self._crew.load + coming, turns, None if most is None else most - self._unwritten())
+
+    def _unwritten(self) -> int:
+        """How many jobs ended of which the store knows nothing yet: their places under limits are not free for it."""
+        return self._crew.ended + sum(len(posted.handed) for posted in self._posted)
 
     def _post(self, line: Line) -> None:
         """Send what ended and ask for more, if there is cause."""
@@ -283,7 +288,7 @@ class Ledger:
         found = self._store.admit(ask, limiting, self._app.now())
         self._answered()
         self._begin(found.claimed, worker, found.limited)
-        self._restraint.heed(found)
+        self._restraint.heed(found, self._crew.load + self._unwritten())
         self._lookout.after_round(ask, found)
 
     def _send(self, line: Line, worker: str, handed: list[Handed], ask: Ask | None) -> None:

@@ -45,10 +45,10 @@ class Restraint:
         free = min(ask.limit, self._crew.free)
         return replace(ask, slots=ask.limit if self.lets_wait(limiting) else free, at_once=free)
 
-    def heed(self, found: Round) -> None:
-        """Learn from a claim under limits, once its jobs are in hand."""
+    def heed(self, found: Round, taken: int) -> None:
+        """Learn from a claim under limits, after which so many jobs have this worker's places as the store sees it."""
         if found.held:
             self._tight_until = time.monotonic() + _MEMORY
         elif found.reserved:
-            self._most = int(self._crew.load * _KEPT)
+            self._most = int(taken * _KEPT)
             self._fewer_until = time.monotonic() + _MEMORY
