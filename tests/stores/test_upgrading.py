@@ -10,11 +10,15 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from rota.errors import StoreUnavailable
 from rota.ids import new_id
 from rota.model import Ended, State, Succeeded, WorkerRow
 from rota.stores import open_store, queries
 from rota.testing.contract.limits import ONE, admit
 from servers import PostgresServer
+from working import eventually
+
+STANDING = "select 1 from pg_stat_activity where application_name = 'rota' and state = 'idle in transaction'"
 
 
 def make_tables(url: str, steps: list[tuple[str, str]], upto: str, jobs: list[str]) -> None:
@@ -31,6 +35,28 @@ def make_tables(url: str, steps: list[tuple[str, str]], upto: str, jobs: list[st
     else:
         with psycopg.connect(url.split("&schema=")[0], autocommit=True) as connection:
             connection.execute(text.encode())
+
+
+def test_postgres_ends_a_migration_whose_process_stands_still(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds the tables, and all who use them would wait for as long as it does nothing."""
+    begun: list[str] = []
+
+    def stand_still(*_: object) -> list[str]:
+        begun.append("migration")
+        with postgres_server.connect() as other:
+            eventually(lambda: not other.execute(STANDING).fetchall())
+        return ["0001_tables"]
+
+    monkeypatch.setattr("rota.stores.postgres_driver._SILENCE", "200ms")
+    monkeypatch.setattr("rota.stores.postgres.versions.migrate", stand_still)
+    with postgres_server.schema() as url:
+        store = open_store(url)
+        with pytest.raises(StoreUnavailable, match=r"open for too long|closed"):
+            store.migrate()
+        store.close()
+    assert begun == ["migration"]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

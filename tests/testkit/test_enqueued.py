@@ -185,7 +185,11 @@ def test_a_job_of_an_open_transaction_is_seen_on_its_connection_alone(
     within.enqueue(42)
     assert_enqueued(within, 42)
     with shop.app.within(connection):
-        assert_enqueued(shop.send_receipt, 42)
+        job = assert_enqueued(shop.send_receipt, 42)
+        assert enqueued(shop.app, task=shop.send_receipt, status="queued") == [job]
+        assert enqueued(shop.app, status="failed") == []
+        with pytest.raises(AssertionError, match="nothing was to be enqueued, and 1 job was"):
+            assert_nothing_enqueued(shop.app)
     assert_not_enqueued(shop.send_receipt, 42)
     connection.rollback()
     assert_not_enqueued(within, 42)

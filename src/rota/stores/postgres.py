@@ -311,7 +311,7 @@ class PostgresDatabase:
 
     def _migrate(self) -> list[str]:
         with self._pool.session(self._queries) as session, session.transaction():
-            session.run("lock_migrations", self._names())
+            session.send([bound(durable=True), ("lock_migrations", self._names())])
             [(there, schema)] = session.run("tables", self._names())
             if not schema:
                 session.script(f"create schema {self._queries.quoted}")

@@ -32,7 +32,8 @@ def enqueued(
 ) -> list[Job[Any]]:
     """The jobs that were enqueued, the oldest first: those of a task or its name, with these arguments, on this queue.
 
-    `args` has arguments by name; others that a job has do not matter.
+    `args` has arguments by name; others that a job has do not matter. Inside of `app.within(connection)` for a connection that
+    blocks, what that connection sees counts.
 
     >>> app = Rota("memory://")
     >>> @app.task
@@ -45,6 +46,12 @@ def enqueued(
     name = task if task is None or isinstance(task, str) else Expected.of(task, (), {}).task
     found: list[Job[Any]] = []
     page: list[Job[Any]] = app.jobs(task=name, status=status, limit=_PAGE)
+    if (block := Block.of(app._desk)) is not None:
+        among = (status,) if isinstance(status, str) else tuple(status)
+        seen = [
+            row for row in _through(app, block.connection) if name in (None, row.task) and (not among or row.state in among)
+        ]
+        page, found = [], [Job(app._desk, row.id, row) for row in reversed(seen)]
     while page:
         found += page
         page = app.jobs(task=name, status=status, limit=_PAGE, before=page[-1].id)
@@ -106,9 +113,14 @@ def _rows(expected: Expected) -> list[JobRow]:
     connection = _connection(expected)
     if connection is None:
         return [job.row for job in enqueued(expected.app)]
+    return _through(expected.app, connection)
+
+
+def _through(app: Rota, connection: object) -> list[JobRow]:
+    """Every job that this connection sees, oldest first."""
     from rota.within import blocking, work
 
-    return work(expected.app.store, blocking(connection, "assert_enqueued"), _all())
+    return work(app.store, blocking(connection, "assert_enqueued"), _all())
 
 
 async def _arows(expected: Expected) -> list[JobRow]:
