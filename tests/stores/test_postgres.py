@@ -103,6 +103,12 @@ def test_finishing_and_claiming_is_one_round_trip(store: Store) -> None:
 # -- schemas and rights -------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("userinfo", ["shop:secret", "shop:secret#1", "shop:secret?1", "shop:", ":secret"])
+def test_what_is_shown_of_a_url_has_no_password(userinfo: str) -> None:
+    store = open_store(f"postgresql://{userinfo}@db1:5432,db2/jobs?sslpassword=secret&password=secret&application_name=a")
+    assert store.url == f"postgresql://{userinfo.partition(':')[0]}@db1:5432,db2/jobs?application_name=a"
+
+
 def test_it_works_without_a_search_path_and_without_rights_on_public(postgres_server: PostgresServer) -> None:
     with postgres_server.database() as url:
         with psycopg.connect(url, autocommit=True) as admin:

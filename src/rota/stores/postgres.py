@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -70,7 +71,7 @@ def open_postgres(
     """
     if max_size < 1:
         raise ConfigError(f"max_size={max_size!r} leaves no connection: it is 1 or more")
-    parts = urlsplit(url)
+    parts = _split(url)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     name = schema or query.pop("schema", "") or "public"
     query.pop("schema", None)
@@ -324,9 +325,19 @@ class PostgresDatabase:
         return {"schema": self._queries.schema, "migrations": self._queries.table("rota_migrations")}
 
 
+_PASSWORD = re.compile(r"(?<=://)([^:@/]*):([^@/]*)@")
+"""User and password, as libpq finds them (`conninfo_uri_parse_options`): a `#` or `?` before the `@` belongs to it."""
+_SECRET = frozenset({"password", "sslpassword"})
+
+
+def _split(url: str) -> SplitResult:
+    return urlsplit(
+        _PASSWORD.sub(lambda found: f"{found[1]}:{found[2].replace('#', '%23').replace('?', '%3F')}@", url, count=1)
+    )
+
+
 def _public(url: str) -> str:
-    """The URL without its password."""
-    parts = urlsplit(url)
-    user, at, host = parts.netloc.rpartition("@")
-    query = [(key, value) for key, value in parse_qsl(parts.query, keep_blank_values=True) if key != "password"]
-    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + host, query=urlencode(query, quote_via=quote)))
+    """The URL without its passwords."""
+    parts = urlsplit(_PASSWORD.sub(r"\1@", url, count=1))
+    query = [(key, value) for key, value in parse_qsl(parts.query, keep_blank_values=True) if key not in _SECRET]
+    return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
