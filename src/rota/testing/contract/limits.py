@@ -1,4 +1,7 @@
-"""Limits hold over all workers: who is let in, who is held, and how what ends makes room for what waits."""
+"""Limits hold over all workers: who is let in, who is held, and how what ends makes room for what waits.
+
+It is long because one class is what a store's own tests take up; its headings are the parts of what is promised.
+"""
 
 from __future__ import annotations
 
