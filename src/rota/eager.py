@@ -90,6 +90,7 @@ def _row(new: NewJob, run: Run, outcome: Outcome, event: Event, now: Micros) -> 
         result=outcome.result if isinstance(outcome, Succeeded) else None,
         reason=None if done else event.reason or f"{event.kind}: eager mode runs a job once",
         progress=run.progress,
+        key_waiting=new.key_waiting,
     )
 
 

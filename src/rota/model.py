@@ -429,6 +429,8 @@ class JobRow(Struct, frozen=True):
     """Whether someone asked to cancel it while it runs."""
     held_by: tuple[str, str] | None = None
     """The name and key of the full limit that holds it."""
+    key_waiting: bool = False
+    """Whether its key counts only until it is first claimed: a job that has been claimed has lost such a key."""
 
     @property
     def attempt(self) -> int:

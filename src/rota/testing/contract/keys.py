@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from rota.clock import SECOND
-from rota.model import Inserted, Move, Promoted, State
+from rota.model import Filter, Inserted, Move, Promoted, State
 from rota.stores.base import Store
 from rota.testing.contract.scene import (
     LEASE,
@@ -140,6 +140,23 @@ class Keys:
         assert row(store, holder).key is None
         successor = new(key="k", key_waiting=True)
         assert put(store, successor) == [Inserted(successor.id)]
+
+    @pytest.mark.parametrize("waiting", [False, True])
+    def test_until_when_a_key_counts_is_known_of_jobs_in_all_states(self, store: Store, waiting: bool) -> None:
+        worker = join(store)
+        scheduled = queued(store, key="later", key_waiting=waiting, delay=SECOND)
+        failed = running(store, worker, key="k", key_waiting=waiting)
+        finish(store, worker, failed, OUTCOMES["failed"])
+        done = running(store, worker, key="k", key_waiting=waiting)
+        finish(store, worker, done, OUTCOMES["succeeded"])
+        begun = running(store, worker, key="k", key_waiting=waiting)
+        expected = {scheduled: waiting, failed.id: waiting, done.id: waiting, begun.id: waiting}
+        assert {each.id: each.key_waiting for each in store.get(list(expected))} == expected
+        assert {each.id: each.key_waiting for each in everything(store)} == expected
+        [by_state] = store.find(Filter((State.FAILED,)), 10)
+        [by_key] = store.find(Filter(key="later"), 10)
+        [latest] = store.latest(State.SUCCEEDED, 10)
+        assert [by_state.key_waiting, by_key.key_waiting, latest.key_waiting] == [waiting] * 3
 
     @pytest.mark.parametrize("outcome", ["again", "snoozed", "released"])
     def test_a_waiting_key_stays_free_when_its_job_goes_back_to_waiting(self, store: Store, outcome: str) -> None:
