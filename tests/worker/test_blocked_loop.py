@@ -12,7 +12,7 @@ import pytest
 
 from rota import Rota
 from rota.model import State
-from rota.worker import Worker, coroutines
+from rota.worker import Worker, coroutines, overtime
 from working import eventually, working
 
 PATIENCE = 30.0
@@ -47,10 +47,20 @@ def gate() -> Iterator[Gate]:
     gate.open.set()
 
 
+@pytest.fixture
+def store_url() -> str:
+    """One store: loops know none, and what they hand back goes the way of every outcome."""
+    return "memory://"
+
+
 @pytest.fixture(autouse=True)
 def sooner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loop counts as blocked after a second: that it may take five only makes tests long."""
-    monkeypatch.setattr(coroutines, "LATE", 1.0)
+    """The loop counts as blocked after two looks in half a second: that it may take five only makes tests long."""
+    monkeypatch.setattr(coroutines, "LATE", 0.5)
+    monkeypatch.setattr(coroutines, "LATE_AT_STOP", 0.5)
+    monkeypatch.setattr(coroutines, "_LOOK", 0.25)
+    monkeypatch.setattr(coroutines, "_FAREWELL", 0.5)
+    monkeypatch.setattr(overtime, "_STUBBORN", 1.0)
 
 
 def loops_blocked(worker: Worker, loops: int = 1) -> bool:
@@ -185,7 +195,7 @@ def test_a_body_that_blocks_past_its_time_out_fails_and_its_slot_goes_on(app: Ro
 
 
 def test_a_body_that_waits_for_the_blocked_loop_past_its_time_out_fails(app: Rota, gate: Gate) -> None:
-    @app.task(timeout=1, max_attempts=1)
+    @app.task(timeout=2, max_attempts=1)
     async def waits() -> None:
         await asyncio.sleep(PATIENCE)
 
@@ -198,7 +208,7 @@ def test_a_body_that_waits_for_the_blocked_loop_past_its_time_out_fails(app: Rot
         eventually(lambda: waiting.refresh().status is State.RUNNING)
         blocks.enqueue()
         assert gate.reached()
-        assert (waiting.wait(PATIENCE).status, waiting.reason) == (State.FAILED, "timed out after 1 s")
+        assert (waiting.wait(PATIENCE).status, waiting.reason) == (State.FAILED, "timed out after 2 s")
         assert loops_blocked(worker)
         gate.open.set()
         eventually(lambda: worker._crew.free == 2)

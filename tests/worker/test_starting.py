@@ -19,6 +19,12 @@ from working import eventually, room_for_files, working
 PATIENCE = 30.0
 
 
+@pytest.fixture
+def store_url() -> str:
+    """One store: what starts a process knows none."""
+    return "memory://"
+
+
 @pytest.mark.parametrize(
     ("task", "limit"), [(never_imported.never_begun, "0.4 s"), (never_imported.never_begun_in_its_time, "1 s")]
 )

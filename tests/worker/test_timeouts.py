@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import isolated_bodies
+import pytest
 
 from accounts import starts
 from rota import Rota
@@ -117,7 +118,10 @@ def test_a_coroutine_is_cancelled_at_its_limit_and_cleans_up(app: Rota) -> None:
     assert cleaned.is_set()
 
 
-def test_a_coroutine_that_swallows_its_cancellation_is_recorded_all_the_same(app: Rota) -> None:
+def test_a_coroutine_that_swallows_its_cancellation_is_recorded_all_the_same(
+    app: Rota, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rota.worker.overtime._STUBBORN", 0.3)
     go = threading.Event()
 
     @app.task(timeout=0.2, max_attempts=1)
