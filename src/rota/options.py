@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol
 
@@ -82,6 +82,13 @@ def changed(
     if max_attempts is not None:
         changes["max_attempts"] = check_attempts(max_attempts)
     return replace(base, **changes)
+
+
+def given_after(before: frozenset[str], asked: Mapping[str, object]) -> frozenset[str]:
+    """The names of the options that are set once these are, `None` for what is left alone: of `delay` and `run_at` the last."""
+    new = {name for name, value in asked.items() if value is not None}
+    replaced = {"run_at" if name == "delay" else "delay" for name in new & {"delay", "run_at"}}
+    return (before - replaced) | new
 
 
 def edit_of(queue: str | None, priority: int | None, delay: float | timedelta | None, run_at: datetime | None) -> Edit:

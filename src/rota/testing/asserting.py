@@ -9,17 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rota import operate
 from rota.app import Rota
 from rota.block import Block
+from rota.errors import ConfigError, NotSupported
 from rota.handle import Job
 from rota.model import Filter, JobRow, State
 from rota.stores import rows
 from rota.stores.database import Steps
-from rota.testing.expected import Expected, Target, arguments_of, called
+from rota.testing.arguments import alike, called, check_names, named, stored, wanted
+from rota.testing.expected import Expected, Target, Unlike
 
 _PAGE = 1_000
 _SHOWN = 10
 """So many jobs a failed assertion shows."""
+_EXPLAINED = 3
+"""Of so many of these it shows in how much they differ, line by line."""
 
 
 def enqueued(
@@ -32,8 +37,10 @@ def enqueued(
 ) -> list[Job[Any]]:
     """The jobs that were enqueued, the oldest first: those of a task or its name, with these arguments, on this queue.
 
-    `args` has arguments by name; others that a job has do not matter. Inside of `app.within(connection)` for a connection that
-    blocks, what that connection sees counts.
+    `args` has arguments by name; others that a job has do not matter. Options count where the task is given with them, and so
+    does its connection, as in `assert_enqueued`. Inside of `app.within(connection)` what that connection sees counts. Raises
+    `ArgumentsError` for an argument that the task does not take, and `NotSupported` where it is no longer known of a job
+    whether it is one of them.
 
     >>> app = Rota("memory://")
     >>> @app.task
@@ -43,23 +50,23 @@ def enqueued(
     True
     >>> app.close()
     """
-    name = task if task is None or isinstance(task, str) else Expected.of(task, (), {}).task
-    found: list[Job[Any]] = []
-    page: list[Job[Any]] = app.jobs(task=name, status=status, limit=_PAGE)
-    if (block := Block.of(app._desk)) is not None:
-        among = (status,) if isinstance(status, str) else tuple(status)
-        seen = [
-            row for row in _through(app, block.connection) if name in (None, row.task) and (not among or row.state in among)
-        ]
-        page, found = [], [Job(app._desk, row.id, row) for row in reversed(seen)]
-    while page:
-        found += page
-        page = app.jobs(task=name, status=status, limit=_PAGE, before=page[-1].id)
-    return [
-        job
-        for job in reversed(found)
-        if queue in (None, job.queue) and (args is None or args.items() <= dict(arguments_of(app, job.row)).items())
-    ]
+    expected, states = _asked(app, task, status)
+    found = _rows(app, _connection(app, expected), None if expected is None else expected.task, states)
+    return _among(app, found, expected, args, queue)
+
+
+async def aenqueued(
+    app: Rota,
+    *,
+    task: Target | str | None = None,
+    args: Mapping[str, object] | None = None,
+    queue: str | None = None,
+    status: str | Sequence[str] = (),
+) -> list[Job[Any]]:
+    """`enqueued` for coroutines, and for connections that are awaited."""
+    expected, states = _asked(app, task, status)
+    found = await _arows(app, _connection(app, expected), None if expected is None else expected.task, states)
+    return _among(app, found, expected, args, queue)
 
 
 def assert_enqueued(task: Target, /, *args: Any, **kwargs: Any) -> Job[Any]:
@@ -71,89 +78,152 @@ def assert_enqueued(task: Target, /, *args: Any, **kwargs: Any) -> Job[Any]:
     """
     __tracebackhide__ = True
     expected = Expected.of(task, args, kwargs)
-    return _one(expected, _rows(expected))
+    app, connection = expected.app, _connection(expected.app, expected)
+    found = _rows(app, connection, expected.task)
+    return _one(expected, found, [] if found else _rows(app, connection))
 
 
 async def aassert_enqueued(task: Target, /, *args: Any, **kwargs: Any) -> Job[Any]:
     """`assert_enqueued` for coroutines, and for connections that are awaited."""
     __tracebackhide__ = True
     expected = Expected.of(task, args, kwargs)
-    return _one(expected, await _arows(expected))
+    app, connection = expected.app, _connection(expected.app, expected)
+    found = await _arows(app, connection, expected.task)
+    return _one(expected, found, [] if found else await _arows(app, connection))
 
 
 def assert_not_enqueued(task: Target, /, *args: Any, **kwargs: Any) -> None:
-    """Assert that no job was enqueued that `assert_enqueued` would find, and show it where there is one."""
+    """Assert that no job was enqueued that `assert_enqueued` would find, and show it where there is one.
+
+    It also fails where that is no longer known: a job that was put back since does not tell with what delay it was enqueued,
+    and one that was claimed has lost a key that counted until then.
+    """
     __tracebackhide__ = True
     expected = Expected.of(task, args, kwargs)
-    _none(expected, _rows(expected))
+    _none(expected, _rows(expected.app, _connection(expected.app, expected), expected.task))
 
 
 async def aassert_not_enqueued(task: Target, /, *args: Any, **kwargs: Any) -> None:
     """`assert_not_enqueued` for coroutines, and for connections that are awaited."""
     __tracebackhide__ = True
     expected = Expected.of(task, args, kwargs)
-    _none(expected, await _arows(expected))
+    _none(expected, await _arows(expected.app, _connection(expected.app, expected), expected.task))
 
 
 def assert_nothing_enqueued(app: Rota) -> None:
     """Assert that no job at all was enqueued, and show those that were."""
     __tracebackhide__ = True
-    jobs = enqueued(app)
-    if jobs:
-        lines = [f"  {_said(app, job.row)}" for job in jobs[:_SHOWN]]
-        were = "was" if len(jobs) == 1 else "were"
-        raise _failure([f"nothing was to be enqueued, and {_many(len(jobs))} {were}:", *lines, *_more(len(jobs))])
+    _nothing(app, _rows(app, _connection(app)))
+
+
+async def aassert_nothing_enqueued(app: Rota) -> None:
+    """`assert_nothing_enqueued` for coroutines, and for connections that are awaited."""
+    __tracebackhide__ = True
+    _nothing(app, await _arows(app, _connection(app)))
 
 
 # -- what is there ------------------------------------------------------------------------------
 
 
-def _rows(expected: Expected) -> list[JobRow]:
-    """Every job, oldest first, as the expected one's connection sees them, where it has one."""
-    connection = _connection(expected)
+def _asked(app: Rota, task: Target | str | None, status: str | Sequence[str]) -> tuple[Expected | None, tuple[State, ...]]:
+    states = operate.where(status).states or tuple(State)
+    if task is None:
+        return None, states
+    expected = Expected.of(app.named(task) if isinstance(task, str) else task)
+    if expected.app is not app:
+        raise ConfigError(f"{expected.task} is a task of another app: pass the app that it was declared in")
+    return expected, states
+
+
+def _connection(app: Rota, expected: Expected | None = None) -> object:
+    """The connection whose view counts; `None` for the store's own."""
+    if app.eager:
+        raise NotSupported(
+            "eager mode has no store, so what was enqueued is not known afterwards: "
+            "use rota.testing.fresh_store(app) or the fixture rota_app, under which the app keeps its jobs"
+        )
+    block = Block.of(app._desk)
+    return expected.connection if expected is not None and expected.connection is not None else block and block.connection
+
+
+def _rows(app: Rota, connection: object, task: str | None = None, states: tuple[State, ...] = tuple(State)) -> list[JobRow]:
+    """Every job, or those of a task, oldest first, as the connection sees them."""
     if connection is None:
-        return [job.row for job in enqueued(expected.app)]
-    return _through(expected.app, connection)
+        return _kept(app, task, states)
+    from rota.within import Elsewhere, blocking, work
+
+    foreign = blocking(connection, "assert_enqueued")
+    try:
+        return work(app.store_beside, foreign, _all(task, states))
+    except (Elsewhere, NotSupported):
+        if not hasattr(foreign, "after_commit"):
+            raise
+        return _kept(app, task, states)  # the store has what was enqueued over it, from the commit on
 
 
-def _through(app: Rota, connection: object) -> list[JobRow]:
-    """Every job that this connection sees, oldest first."""
-    from rota.within import blocking, work
-
-    return work(app.store, blocking(connection, "assert_enqueued"), _all())
-
-
-async def _arows(expected: Expected) -> list[JobRow]:
-    connection = _connection(expected)
+async def _arows(
+    app: Rota, connection: object, task: str | None = None, states: tuple[State, ...] = tuple(State)
+) -> list[JobRow]:
     if connection is None:
-        return await expected.app._desk.in_thread(lambda: [job.row for job in enqueued(expected.app)])
+        return await app._desk.in_thread(lambda: _kept(app, task, states))
     from rota.within import awork, of_coroutines
 
-    return await awork(expected.app.store, of_coroutines(connection, "assert_enqueued"), _all())
+    foreign = of_coroutines(connection, "assert_enqueued")
+    return await awork(await app._desk.in_thread(lambda: app.store_beside), foreign, _all(task, states))
 
 
-def _connection(expected: Expected) -> object:
-    block = Block.of(expected.app._desk)
-    return expected.connection if expected.connection is not None or block is None else block.connection
+def _kept(app: Rota, task: str | None, states: tuple[State, ...]) -> list[JobRow]:
+    found: list[JobRow] = []
+    page = app.store.find(Filter(states, task=task), _PAGE)
+    while page:
+        found += page
+        page = app.store.find(Filter(states, task=task), _PAGE, page[-1].id) if len(page) == _PAGE else []
+    return found[::-1]
 
 
-def _all() -> Steps[list[JobRow]]:
+def _all(task: str | None, states: tuple[State, ...]) -> Steps[list[JobRow]]:
     found: list[JobRow] = []
     before: str | None = None
     while True:
-        page = yield "find", rows.find_params(Filter(tuple(State)), _PAGE, before)
+        page = yield "find", rows.find_params(Filter(states, task=task), _PAGE, before)
         found += [rows.job(row) for row in page]
         if len(page) < _PAGE:
             return found[::-1]
         before = found[-1].id
 
 
+def _among(
+    app: Rota, found: list[JobRow], expected: Expected | None, args: Mapping[str, object] | None, queue: str | None
+) -> list[Job[Any]]:
+    """Those of these jobs that are asked for."""
+    among = found if queue is None else [row for row in found if row.queue == queue]
+    if args:
+        task = None if expected is None else app.tasks.get(expected.task)
+        if task is not None:
+            args = wanted(task, args)
+        pairs = [(row, named(app, row.task, row.args)) for row in among]
+        if expected is None:
+            check_names(app, args, (has for _, has in pairs))
+        as_stored = stored(args)
+        among = [row for row, has in pairs if _has(has, args, as_stored)]
+    if expected is not None and expected.given:
+        unlike = [(row, expected.differences(row)) for row in among]
+        if doubtful := _doubtful(unlike):
+            raise NotSupported("\n".join(_in_doubt(expected, doubtful)))
+        among = [row for row, differences in unlike if not differences]
+    return [Job(app._desk, row.id, row) for row in among]
+
+
+def _has(arguments: Mapping[str, object], some: Mapping[str, object], some_stored: Mapping[str, bytes | None]) -> bool:
+    return all(name in arguments and alike(arguments[name], value, some_stored[name]) for name, value in some.items())
+
+
 # -- what to say of it --------------------------------------------------------------------------
 
 
-def _one(expected: Expected, found: list[JobRow]) -> Job[Any]:
+def _one(expected: Expected, same: list[JobRow], others: list[JobRow]) -> Job[Any]:
+    """The last of the jobs of the task that is the expected one; `others` are there where the task has none."""
     __tracebackhide__ = True
-    same = [row for row in found if row.task == expected.task]
     unlike = [(row, expected.differences(row)) for row in same]
     for row, differences in reversed(unlike):
         if not differences:
@@ -161,33 +231,68 @@ def _one(expected: Expected, found: list[JobRow]) -> Job[Any]:
     lines = [f"no such job was enqueued: {expected}"]
     if same:
         lines.append(f"of this task there {_are(len(same))}:")
-        for row, differences in sorted(unlike, key=lambda pair: len(pair[1]))[:_SHOWN]:
-            lines += [f"  {_said(expected.app, row)}", *(f"      {line}" for line in differences)]
+        nearest = sorted(unlike, key=lambda pair: len(pair[1]))[:_SHOWN]
+        lines += _explained(expected.app, nearest)
     else:
-        others = found[-_SHOWN:]
         lines.append("of this task there is none, but:" if others else "nothing was enqueued at all")
-        lines += [f"  {_said(expected.app, row)}" for row in others]
-    raise _failure([*lines, *_more(len(same) or len(found))])
+        lines += [f"  {_said(expected.app, row)}" for row in others[-_SHOWN:]]
+    raise _failure([*lines, *_more(len(same) or len(others))])
 
 
 def _none(expected: Expected, found: list[JobRow]) -> None:
     __tracebackhide__ = True
-    same = [row for row in found if row.task == expected.task and not expected.differences(row)]
-    if same:
+    unlike = [(row, expected.differences(row)) for row in found]
+    if same := [row for row, differences in unlike if not differences]:
         lines = [f"  {_said(expected.app, row)}" for row in same[:_SHOWN]]
         raise _failure([f"no such job was to be enqueued: {expected}", f"there {_are(len(same))}:", *lines, *_more(len(same))])
+    if doubtful := _doubtful(unlike):
+        raise _failure([f"no such job was to be enqueued: {expected}", *_in_doubt(expected, doubtful)])
+
+
+def _nothing(app: Rota, found: list[JobRow]) -> None:
+    __tracebackhide__ = True
+    if found:
+        lines = [f"  {_said(app, row)}" for row in found[:_SHOWN]]
+        were = "1 job was" if len(found) == 1 else f"{len(found)} jobs were"
+        raise _failure([f"nothing was to be enqueued, and {were}:", *lines, *_more(len(found))])
+
+
+Pairs = list[tuple[JobRow, list[Unlike]]]
+"""Jobs, and in what each differs from the expected one."""
+
+
+def _doubtful(unlike: Pairs) -> Pairs:
+    """The jobs that may be the expected one, for all that is known."""
+    return [(row, differences) for row, differences in unlike if differences and not any(each.known for each in differences)]
+
+
+def _in_doubt(expected: Expected, doubtful: Pairs) -> list[str]:
+    names = ", ".join(dict.fromkeys(each.name for _, differences in doubtful for each in differences))
+    which = "of one job" if len(doubtful) == 1 else f"of {len(doubtful)} jobs"
+    return [
+        f"{which} it is not known whether it is one:",
+        *_explained(expected.app, doubtful[:_SHOWN]),
+        *_more(len(doubtful)),
+        f"look before it runs, or leave out {names}",
+    ]
+
+
+def _explained(app: Rota, unlike: Pairs) -> list[str]:
+    """Jobs, with what is different in each; of long arguments that are different only the nearest jobs show how."""
+    lines = []
+    for number, (row, differences) in enumerate(unlike):
+        lines.append(f"  {_said(app, row)}")
+        for each in differences:
+            lines += [f"      {line}" for line in (each.lines() if number < _EXPLAINED else each.briefly())]
+    return lines
 
 
 def _said(app: Rota, row: JobRow) -> str:
-    return f"{row.task}({called(arguments_of(app, row))}) on queue {row.queue!r}, {row.state}"
+    return f"{row.task}({called(named(app, row.task, row.args))}) on queue {row.queue!r}, {row.state}"
 
 
 def _are(number: int) -> str:
     return "is one job" if number == 1 else f"are {number} jobs"
-
-
-def _many(number: int) -> str:
-    return "1 job" if number == 1 else f"{number} jobs"
 
 
 def _more(number: int) -> list[str]:
