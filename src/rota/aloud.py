@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from rota.codec.text import escape
+from rota.codec.text import one_line, visible
 from rota.events import Event
 
 log = logging.getLogger("rota")
@@ -52,7 +52,7 @@ class Aloud(logging.Handler):
             text = record.getMessage()
             if record.exc_info:
                 text = f"{text}\n{logging.Formatter().formatException(record.exc_info)}"
-            text = escape(text) if record.exc_info else one_line(text)
+            text = visible(text) if record.exc_info else one_line(text)
             sys.stderr.write(f"rota: {text}\n")
             sys.stderr.flush()
         except Exception:  # noqa: BLE001  # a stream that is gone, or arguments that do not fit: the work goes on
@@ -66,11 +66,6 @@ class Aloud(logging.Handler):
     def _as_configured(self, record: logging.LogRecord) -> bool:
         """Keep from a program that has set up logging what its own level would have kept from it."""
         return log.parent is None or record.levelno >= log.parent.getEffectiveLevel() or not _others()
-
-
-def one_line(text: str) -> str:
-    """The text with nothing in it that begins a line or moves a cursor."""
-    return text if text.isprintable() else escape(text).replace("\n", " ").replace("\t", " ")
 
 
 def _first() -> Aloud | None:

@@ -620,7 +620,7 @@ class Rota:
             lambda: self.edit_all(where, tell, before, priority=priority, queue=queue, delay=delay, run_at=run_at)
         )
 
-    def pause(self, queue: str, until: datetime | timedelta | float | None = None, by: str = "") -> None:
+    def pause(self, queue: str, until: datetime | timedelta | float | None = None, by: str | None = None) -> None:
         """Have workers leave the jobs of a queue alone: until a moment, for a span, or until `resume`.
 
         Running jobs go on, jobs may be enqueued, and what is due waits. Every worker heeds it within about a second; until it
@@ -632,7 +632,7 @@ class Rota:
 
         pause(self.store, queue, until, by, self.now())
 
-    async def apause(self, queue: str, until: datetime | timedelta | float | None = None, by: str = "") -> None:
+    async def apause(self, queue: str, until: datetime | timedelta | float | None = None, by: str | None = None) -> None:
         await self._desk.in_thread(lambda: self.pause(queue, until, by))
 
     def resume(self, queue: str) -> bool:

@@ -96,11 +96,10 @@ def in_force(pauses: Iterable[PauseRow], now: Micros) -> list[PauseRow]:
     return [pause for pause in pauses if pause.until is None or pause.until > now]
 
 
-def pause(store: Store, queue: str, until: datetime | timedelta | float | None, by: str, now: Micros | None) -> None:
+def pause(store: Store, queue: str, until: datetime | timedelta | float | None, by: str | None, now: Micros | None) -> None:
     """Pause a queue from what users say. Raises `ConfigError` for what can be no name, no moment or is past."""
     check_name("queue", queue)
-    if by:
-        check_name("by", by)
+    by = "" if by in (None, "") else check_name("by", by)
     if until is None:
         store.pause(queue, by=by, now=now)
     elif isinstance(until, datetime):

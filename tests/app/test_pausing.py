@@ -100,6 +100,18 @@ def test_a_span_counts_from_now(mailed: Rota, clock: Clock, until: Any) -> None:
     assert queue.pause.by == "Ada"
 
 
+@pytest.mark.parametrize("by", [None, ""])
+def test_nobody_need_be_named(mailed: Rota, by: str | None) -> None:
+    mailed.pause("mail", by=by)
+    assert [queue.pause.by for queue in mailed.queues() if queue.pause] == [""]
+
+
+@pytest.mark.parametrize("by", [0, b"Ada", "x" * 300, "two\nlines"])
+def test_what_can_be_no_name_is_refused(mailed: Rota, by: Any) -> None:
+    with pytest.raises(ConfigError, match="^by="):
+        mailed.pause("mail", by=by)
+
+
 @pytest.mark.parametrize(
     ("until", "said"),
     [

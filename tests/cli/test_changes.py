@@ -214,8 +214,46 @@ def test_an_interrupted_change_says_how_to_go_on(shop: Shop, call: Call, monkeyp
     assert result.exit_code == 130
     assert result.stderr == f"edited 1000 of 1201 jobs; --before {jobs[200].id} goes on from there\n"
     said = call("jobs", "edit", "--status", "queued", "--priority", "3", "--yes", "--before", jobs[200].id)
-    assert said.startswith("edited 201 of ")
+    assert said == "edited 201 of 201 jobs\n"
     assert {job.priority for job in shop.app.jobs(status="queued", limit=2_000)} == {3}
+
+
+@pytest.mark.parametrize("filter", [("--status", "queued"), ("--key", "one", "--status", "queued"), ("--task", "shop.greet")])
+def test_what_goes_on_counts_and_asks_about_what_is_left_alone(shop: Shop, call: Call, filter: tuple[str, ...]) -> None:
+    shop.waiting.cancel()
+    shop.later.cancel()
+    jobs = [shop.greet.using(key="one", key_until="started").enqueue(str(number)) for number in range(1)]
+    jobs += shop.greet.enqueue_many((str(number),) for number in range(3))
+    jobs += [shop.greet.using(key="two").enqueue("Eve")]
+    left = 1 if "--key" in filter else 3
+    said = call("jobs", "cancel", *filter, "--before", jobs[3].id, "--dry-run")
+    assert said == f"would cancel {left} job{'s' if left > 1 else ''} ({left} queued)\n"
+    result = call.result("jobs", "cancel", *filter, "--before", jobs[3].id, input="y\n")
+    assert f"Cancel {left} job" in result.stdout
+    assert result.stdout.endswith(f"cancelled {left} of {left} job{'s' if left > 1 else ''}\n")
+    assert [job.refresh().status for job in jobs[3:]] == [State.QUEUED] * 2
+    assert call("jobs", "cancel", *filter, "--before", jobs[0].id, "--yes") == "no such jobs\n"
+
+
+def test_only_what_was_looked_at_and_not_changed_is_said_to_have_stayed(
+    shop: Shop, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = [bill.retry() for bill in shop.refused] and shop.app.drain() and shop.greet.using(key="later").enqueue("Eve")
+    assert again.id == shop.later.id
+    shop.later.cancel()
+    shop.greet.using(key="later").enqueue("Eve")
+
+    def answer(*_: Any, **__: Any) -> bool:
+        shop.refused[0].delete()
+        return True
+
+    monkeypatch.setattr("click.confirm", answer)
+    said = call("jobs", "retry", "--status", "failed", "--status", "cancelled")
+    assert said.splitlines() == [
+        "retried 2 of 3 jobs",
+        "  1 stayed: they changed meanwhile, run, or another unfinished job has their key",
+        "  1 fewer than were counted: they changed, or came in, meanwhile",
+    ]
 
 
 def test_jobs_that_come_in_while_the_question_is_answered_stay(shop: Shop, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

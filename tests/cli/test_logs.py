@@ -48,15 +48,19 @@ def test_each_outcome_has_its_line(told: Event, line: str) -> None:
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-@pytest.mark.parametrize("reason", ["plain", "two\nlines", "\x1b[2J", "\0", "\ud800", "日本語", "x" * 100_000])
+@pytest.mark.parametrize(
+    "reason", ["plain", "two\nlines", "\x1b[2J", "\0", "\ud800", "\u202e", "\u2028", "日本語", "x" * 100_000]
+)
 def test_any_reason_is_one_line(kind: Kind, reason: str) -> None:
     told = event(kind, reason)
     text = text_lines(coloured=False)(record(str(told), event=told))
     assert "\n" not in text
-    assert "\x1b" not in text
+    assert not {"\x1b", "\u202e", "\u2028"} & set(text)
     line = json_line(record(str(told), event=told))
     assert "\n" not in line
-    assert json.loads(line)["event"] == kind
+    assert "\u202e" not in line
+    told_reason = json.loads(line)["reason"]
+    assert (json.loads(line)["event"], told_reason) == (kind, reason if reason != "\ud800" else "\\ud800")
 
 
 def test_a_line_is_coloured_by_its_level() -> None:

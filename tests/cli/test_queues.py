@@ -55,6 +55,12 @@ def test_a_queue_is_paused_for_a_while_and_until_a_moment(shop: Shop, call: Call
     assert queue(call, "mail")["paused_until"] == "2100-01-31T08:00:00+00:00"
 
 
+def test_a_pause_that_is_over_already_is_told_as_such(shop: Shop, call: Call) -> None:
+    said = call("queues", "pause", "mail", "--for", "0.000001")
+    assert said == "mail was paused, and goes on already; 1 due job waits there\n"
+    assert call.json("queues", "pause", "mail", "--for", "0.000001")["paused"] is False
+
+
 def test_json_tells_the_queue_after_a_pause_and_a_resume(shop: Shop, call: Call) -> None:
     told = call.json("queues", "pause", "mail")
     assert (set(told), told["paused"], told["jobs"]) == (QUEUE, True, 2)

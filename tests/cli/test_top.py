@@ -55,10 +55,22 @@ def test_one_look_as_json_has_the_documented_fields(shop: Shop, call: Call) -> N
     told = call.json("top", "--interval", "60s")
     assert set(told) == GLANCE
     mail = next(queue for queue in told["queues"] if queue["name"] == "mail")
-    assert {name: round(60 * rate) for name, rate in mail["rates"].items()} == {"enqueued": 4, "succeeded": 1, "failed": 1}
-    assert {name: round(60 * rate) for name, rate in told["rates"].items()} == {"enqueued": 6, "succeeded": 1, "failed": 3}
+    assert {name: round(60 * rate) for name, rate in mail["rates"].items()} == {
+        "enqueued": 4,
+        "succeeded": 1,
+        "failed": 0,
+        "cancelled": 1,
+    }
+    whole = {"enqueued": 6, "succeeded": 1, "failed": 2, "cancelled": 1}
+    assert {name: round(60 * rate) for name, rate in told["rates"].items()} == whole
     assert {failure["task"] for failure in told["failures"]} == {"shop.bill"}
     assert (told["window"], told["limits"]) == (60.0, [])
+
+
+def test_what_is_cancelled_is_not_told_as_failed(shop: Shop, call: Call) -> None:
+    assert "<0.1 failed, <0.1 cancelled (over 60 s)" in call("top", "--once", "--interval", "60s")
+    shop.app.purge(failed=0)
+    assert ", - failed, <0.1 cancelled" in call("top", "--once", "--interval", "60s")
 
 
 def test_a_store_without_jobs_has_a_look_as_well(call: Call) -> None:

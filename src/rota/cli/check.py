@@ -9,10 +9,9 @@ import click
 from rota.cli.durations import duration
 from rota.cli.place import now_of, reach_existing, reaches_app
 from rota.cli.records import problems_record, queue_record, write_json
-from rota.cli.saying import say
+from rota.cli.saying import say, styled
 from rota.cli.words import ago, many
 from rota.clock import Micros
-from rota.codec.text import escape
 from rota.queues import Queue
 
 
@@ -39,11 +38,11 @@ def check(ctx: click.Context, max_wait: float | None, max_pause: float | None, a
     if as_json:
         write_json(problems_record(problems) | {"paused": [queue_record(queue) for queue in paused]})
     elif not problems:
-        say(click.style("all is well", fg="green"))
+        say(styled("all is well", fg="green"))
     else:
         for each in problems:
             number = f" ({many(each.jobs)})" if each.jobs else ""
-            say(f"{click.style(each.trouble, fg='red')}: {escape(each.text)}{number}")
+            say(styled(each.trouble, fg="red"), f": {each.text}{number}")
     if not as_json:
         _tell_pauses(paused, now_of(app))
     ctx.exit(1 if problems else 0)
@@ -55,4 +54,4 @@ def _tell_pauses(paused: Sequence[Queue], now: Micros) -> None:
             end = "" if queue.pause.until is None else f", for another {ago(now, queue.pause.until)}"
             by = f" by {queue.pause.by}" if queue.pause.by else ""
             said = f"queue {queue.name!r} has been paused{by} for {ago(queue.pause.at, now)}{end}"
-            say(f"{click.style('paused', fg='yellow')}: {escape(said)} ({many(queue.jobs)})")
+            say(styled("paused", fg="yellow"), f": {said} ({many(queue.jobs)})")

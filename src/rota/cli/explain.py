@@ -7,9 +7,9 @@ import click
 from rota.cli.filters import whole_id
 from rota.cli.place import reach_existing, reaches_app
 from rota.cli.records import explanation_record, write_json
-from rota.cli.saying import say
+from rota.cli.saying import say, styled
 from rota.cli.words import COLOURS
-from rota.codec.text import clean, escape
+from rota.codec.text import clean
 
 
 @click.command(short_help="Why a job is not running.")
@@ -33,7 +33,6 @@ def explain(ctx: click.Context, id: str, as_json: bool) -> None:
     if as_json:
         write_json(explanation_record(found))
         return
-    state = click.style(found.status, fg=COLOURS[found.status], bold=True)
-    say(f"{click.style(escape(found.task), bold=True)}  {state}")
+    say(styled(found.task, bold=True), "  ", styled(found.status, fg=COLOURS[found.status], bold=True))
     for sentence in found.sentences:
         say(f"  {clean(sentence, 4_000)}")

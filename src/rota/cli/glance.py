@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict, astuple
 
 from rota.app import Rota
 from rota.cli.place import now_of
@@ -20,15 +21,16 @@ _FAILURES = 20
 
 
 class Rates(Struct, frozen=True):
-    """How many jobs a second come in, succeed, and fail or are cancelled."""
+    """How many jobs a second come in, succeed, fail, and are cancelled."""
 
     enqueued: float = 0.0
     succeeded: float = 0.0
     failed: float = 0.0
+    cancelled: float = 0.0
 
     @property
     def ended(self) -> float:
-        return self.succeeded + self.failed
+        return self.succeeded + self.failed + self.cancelled
 
 
 class Glance(Struct, frozen=True):
@@ -55,9 +57,8 @@ class Glance(Struct, frozen=True):
 
     @property
     def total(self) -> Rates:
-        all_of = list(self.rates.values())
-        sums = [sum(part) for part in zip(*((each.enqueued, each.succeeded, each.failed) for each in all_of), strict=True)]
-        return Rates(*(round(each, 3) for each in sums))
+        each_of = [astuple(each) for each in self.rates.values()]
+        return Rates(*(round(sum(part), 3) for part in zip(*each_of, strict=True)))
 
 
 def look(app: Rota, window: float) -> Glance:
@@ -102,14 +103,14 @@ def glance_record(seen: Glance) -> dict[str, Any]:
 
 
 def _rates_record(rates: Rates) -> dict[str, float]:
-    return {"enqueued": rates.enqueued, "succeeded": rates.succeeded, "failed": rates.failed}
+    return asdict(rates)
 
 
 def _rates(flow: Sequence[Flow], window: float) -> Rates:
-    def per_second(*states: State | None) -> float:
-        return round(sum(each.jobs for each in flow if each.state in states) / window, 3)
+    def per_second(state: State | None) -> float:
+        return round(sum(each.jobs for each in flow if each.state is state) / window, 3)
 
-    return Rates(per_second(None), per_second(State.SUCCEEDED), per_second(State.FAILED, State.CANCELLED))
+    return Rates(per_second(None), per_second(State.SUCCEEDED), per_second(State.FAILED), per_second(State.CANCELLED))
 
 
 def _in_hand(unfinished: Sequence[Unfinished]) -> dict[str, int]:

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from rota.cli.place import reaches_app
+from rota.codec.text import visible
 from rota.errors import RotaError
 
 _MODULES = {
@@ -38,7 +39,7 @@ class Refused(click.ClickException):
     exit_code = 1
 
     def show(self, file: Any = None) -> None:
-        click.echo(f"rota: {self.message}", file=file, err=file is None)
+        click.echo(f"rota: {visible(self.message)}", file=file, err=file is None)
 
 
 class Commands(click.Group):

@@ -11,11 +11,11 @@ from rota.cli.explain import explain
 from rota.cli.filters import filters, given, whole_id
 from rota.cli.place import now_of, reach_existing, reaches_app
 from rota.cli.records import arguments, attempt_record, job_record, moment, value, write_json
-from rota.cli.saying import say
+from rota.cli.saying import say, styled
 from rota.cli.tables import Cell, Column, screen_width, write_table
 from rota.cli.words import COLOURS, ago, when
 from rota.clock import SECOND
-from rota.codec.text import clean, escape
+from rota.codec.text import clean
 from rota.codec.text import show as shown
 from rota.model import AttemptRow, JobRow, State
 
@@ -79,7 +79,7 @@ def jobs(
         return
     _list(app, rows)
     if following is not None and screen_width() is not None:
-        say(click.style(f"perhaps more: add --before {following}", dim=True))
+        say(styled(f"perhaps more: add --before {following}", dim=True))
 
 
 def _list(app: Rota, rows: list[JobRow]) -> None:
@@ -137,9 +137,9 @@ def show(ctx: click.Context, id: str, as_json: bool) -> None:
 
 
 def _facts(row: JobRow, now: int) -> None:
-    state = click.style(row.state, fg=COLOURS[row.state], bold=True)
+    state = styled(row.state, fg=COLOURS[row.state], bold=True)
     asked = " (asked to stop)" if row.cancelling else ""
-    say(f"{click.style(escape(row.task), bold=True)}  {state}{asked}")
+    say(styled(row.task, bold=True), "  ", state, asked)
     _fact("id", row.id)
     _fact("queue", f"{row.queue}, priority {row.priority}")
     if row.key is not None:
@@ -186,7 +186,7 @@ def _progress(said: object) -> str:
 
 def _fact(name: str, said: str) -> None:
     text = clean(said, _LONG).replace("\n", "\n" + " " * 13)
-    say(f"  {click.style(f'{name:9}', dim=True)}  {text}")
+    say("  ", styled(f"{name:9}", dim=True), f"  {text}")
 
 
 _OUTCOMES = {"again": "failed, to be tried again", "released": "handed back", "lost": "its worker was lost"}
@@ -200,7 +200,7 @@ def _attempt(row: AttemptRow) -> None:
     if row.failure is None:
         return
     trace = row.failure.trace.strip() or ": ".join(part for part in (row.failure.type, row.failure.message) if part)
-    for line in escape(trace).splitlines():
+    for line in trace.split("\n"):
         say(f"  {line}")
 
 

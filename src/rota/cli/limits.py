@@ -7,11 +7,10 @@ import click
 from rota.app import Rota
 from rota.cli.place import now_of, reach_existing, reaches_app
 from rota.cli.records import room_record, write_json
-from rota.cli.saying import say
+from rota.cli.saying import say, styled
 from rota.cli.tables import Cell, Column, screen_width, write_table
 from rota.cli.words import ago
 from rota.clock import Micros
-from rota.codec.text import escape
 from rota.rules.rooms import Room
 
 _COLUMNS = (
@@ -59,7 +58,7 @@ def limits(ctx: click.Context, most: int, as_json: bool) -> None:
     now = now_of(app)
     write_table(_COLUMNS, [_row(room, now) for room in rooms[:most]])
     if len(rooms) > most and screen_width() is not None:
-        say(click.style(f"{len(rooms) - most} more: raise --limit", dim=True))
+        say(styled(f"{len(rooms) - most} more: raise --limit", dim=True))
 
 
 @limits.command("set", short_help="Set the size of a limit until it is cleared.")
@@ -80,7 +79,7 @@ def set_(ctx: click.Context, name: str, size: str) -> None:
     """
     app = reach_existing(ctx)
     app.set_limit(name, size)
-    say(f"{escape(name)} is {_said(app, name, 'set')} until it is cleared{_contrast(app, name)}")
+    say(f"{name} is {_said(app, name, 'set')} until it is cleared{_contrast(app, name)}")
 
 
 @limits.command("clear", short_help="Let what the code says of a limit count again.")
@@ -99,7 +98,7 @@ def clear(ctx: click.Context, name: str) -> None:
     app.set_limit(name, None)
     now = _said(app, name, "declared")
     counts = f": its code says {now}" if now else ""
-    say(f"{escape(name)} was {was} and is cleared{counts}" if was else f"nothing was set for {escape(name)}{counts}")
+    say(f"{name} was {was} and is cleared{counts}" if was else f"nothing was set for {name}{counts}")
 
 
 def _row(room: Room, now: Micros) -> list[Cell | str]:

@@ -21,7 +21,7 @@ from typing import TextIO
 import msgspec
 
 from rota.clock import SECOND
-from rota.codec.text import escape
+from rota.codec.text import escape, json_visible, one_line, visible
 from rota.context import running_job
 from rota.events import Event, Kind
 
@@ -77,7 +77,7 @@ class Writer(logging.Handler):
         try:
             line = self._line(record)
         except Exception as error:  # noqa: BLE001  # a record whose arguments do not fit its text
-            line = f"{record.name}: a line that cannot be written ({type(error).__name__}): {escape(repr(record.msg))}"
+            line = f"{record.name}: a line that cannot be written ({type(error).__name__}): {visible(repr(record.msg))}"
         self._lines.append(line)
         if not self._some.is_set():
             self._some.set()
@@ -153,23 +153,18 @@ def _event_text(event: Event) -> str:
         facts.append(f"again in {(event.wait or 0) / SECOND:g} s")
     elif event.kind is Kind.FAILED:
         facts.append("no more attempts" if event.attempt >= event.max_attempts else "given up")
-    return f"{_one_line(str(event))}  [{', '.join(facts)}]"
+    return f"{one_line(str(event))}  [{', '.join(facts)}]"
 
 
 def _text(record: logging.LogRecord) -> str:
-    said = escape(record.getMessage())
+    said = visible(record.getMessage())
     if not record.name.startswith("rota"):
         said = f"{record.name}: {said}"
     if record.levelno >= logging.WARNING:
         said = f"{record.levelname.lower()}: {said}"
     if (job := running_job()) is not None:
         said = f"{said}  [{job.id[-6:]}]"
-    return "\n".join([said, *_trace(record)])
-
-
-def _one_line(text: str) -> str:
-    """The text with nothing in it that moves the cursor or begins a line."""
-    return text if text.isprintable() else escape(text).replace("\n", " ").replace("\t", " ")
+    return visible("\n".join([said, _trace(record)])).rstrip() if record.exc_info else said
 
 
 class _Clock:
@@ -213,9 +208,9 @@ def json_line(record: logging.LogRecord) -> str:
         told |= {"message": record.getMessage(), "logger": record.name}
         if (job := running_job()) is not None:
             told |= {"id": job.id, "task": job.task, "queue": job.queue, "attempt": job.attempt, "worker": job.worker}
-        if trace := _trace(record):
-            told["trace"] = "\n".join(trace)
-    return _encode(told)
+        if record.exc_info:
+            told["trace"] = _trace(record)
+    return json_visible(_encode(told))
 
 
 def _encode(told: dict[str, object]) -> str:
@@ -225,10 +220,8 @@ def _encode(told: dict[str, object]) -> str:
         return msgspec.json.encode({k: escape(v) if isinstance(v, str) else v for k, v in told.items()}).decode()
 
 
-def _trace(record: logging.LogRecord) -> list[str]:
-    if not record.exc_info:
-        return []
-    return escape(logging.Formatter().formatException(record.exc_info)).splitlines()
+def _trace(record: logging.LogRecord) -> str:
+    return logging.Formatter().formatException(record.exc_info or (None, None, None))
 
 
 def _colours(stream: TextIO) -> bool:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import click
-
 from rota.cli.glance import Glance, Rates
 from rota.cli.queues import STATES, paused_cell, state_cells
+from rota.cli.saying import Styled, styled
 from rota.cli.tables import Cell, Column, ellipsis, table_lines
 from rota.cli.words import ago, many
 from rota.cli.workers import lease_cell, served
 from rota.clock import at
-from rota.codec.text import clean, escape
+from rota.codec.text import clean, visible
 from rota.model import State
 
 _LEAST_ROWS = 3
@@ -45,7 +44,7 @@ def overview(seen: Glance, width: int | None, height: int | None) -> list[str]:
             left += 1
         lines += ["", *table_lines(section.columns, section.rows[:shown], width)]
         if left:
-            lines.append(click.style(f"{ellipsis()} and {many(left, section.name)} more", dim=True))
+            lines.append(styled(f"{ellipsis()} and {many(left, section.name)} more", dim=True))
     return lines if height is None else lines[:height]
 
 
@@ -56,17 +55,17 @@ def _head(seen: Glance, width: int | None) -> list[str]:
     waits = [queue.oldest for queue in seen.queues if queue.oldest is not None and not queue.paused]
     oldest = f", the oldest waits {ago(min(waits), seen.now)}" if waits else ""
     due = sum(queue.due for queue in seen.queues)
-    store = escape(seen.store)
+    store = visible(seen.store)
     clock = f"{at(seen.now):%H:%M:%S} UTC"
     if width is not None and len(store) + len(clock) + 2 > width:
         store = store[: width - len(clock) - 3] + ellipsis()
     gap = 2 if width is None else max(2, width - len(store) - len(clock))
     return [
-        click.style(store, bold=True) + " " * gap + clock,
+        Styled(styled(store, bold=True) + " " * gap + clock),
         _cut(f"{many(len(live), 'worker')}, {many(running)} running on {many(slots, 'slot')}; {due} due{oldest}", width),
         _cut(
-            f"a second: {_number(total.enqueued)} in, {_number(total.succeeded)} succeeded, {_number(total.failed)} failed "
-            f"(over {seen.window:g} s)",
+            f"a second: {_number(total.enqueued)} in, {_number(total.succeeded)} succeeded, {_number(total.failed)} failed, "
+            f"{_number(total.cancelled)} cancelled (over {seen.window:g} s)",
             width,
         ),
     ]

@@ -9,6 +9,7 @@ from rota.cli.place import reach_existing, reaches_app
 from rota.cli.records import write_json
 from rota.cli.saying import say
 from rota.cli.words import by_state, many
+from rota.codec.text import visible
 from rota.model import State
 
 
@@ -45,7 +46,7 @@ def purge(
     numbers = app.purgeable(**keep)
     total = sum(numbers.values())
     if total and not dry_run:
-        if not yes and not click.confirm(f"Delete {many(total)} ({by_state(numbers)}) from {app.store.url}?"):
+        if not yes and not click.confirm(visible(f"Delete {many(total)} ({by_state(numbers)}) from {app.store.url}?")):
             say("nothing was deleted")
             ctx.exit(1)
         numbers = app.purge(**keep)

@@ -17,7 +17,6 @@ from rota.cli.saying import say
 from rota.cli.tables import Cell, Column, write_table
 from rota.cli.words import COLOURS, ago
 from rota.clock import Micros, at
-from rota.codec.text import escape
 from rota.model import State
 from rota.queues import Queue
 
@@ -83,7 +82,7 @@ def pause(ctx: click.Context, name: str, span: float | None, until: datetime | N
     app.pause(name, until if until is not None else span, _me() if by is None else by)
     paused = _found(app, name)
     if name not in known:
-        others = ", ".join(escape(each) for each in known) or "none"
+        others = ", ".join(known) or "none"
         say(
             f"rota: no unfinished job is on queue {name!r}, and neither a worker nor this app names it, but paused it is; "
             f"the queues that are known are: {others}",
@@ -92,9 +91,7 @@ def pause(ctx: click.Context, name: str, span: float | None, until: datetime | N
     if as_json:
         write_json(queue_record(paused))
         return
-    ends = None if paused.pause is None else paused.pause.until
-    end = "it is resumed" if ends is None else at(ends).isoformat(sep=" ", timespec="seconds")
-    say(f"{escape(name)} is paused until {end}; {_waiting(paused)}")
+    say(f"{name} {_how_long(paused)}; {_waiting(paused)}")
 
 
 @queues.command("resume", short_help="Let workers take up a queue again.")
@@ -115,7 +112,7 @@ def resume(ctx: click.Context, name: str, as_json: bool) -> None:
     if as_json:
         write_json(queue_record(queue))
     else:
-        say(f"{escape(name)} goes on; {_waiting(queue)}" if was else f"{escape(name)} was not paused")
+        say(f"{name} goes on; {_waiting(queue)}" if was else f"{name} was not paused")
 
 
 def state_cells(queue: Queue, states: list[State]) -> list[Cell | str]:
@@ -140,6 +137,14 @@ def _row(queue: Queue, states: list[State], now: Micros) -> list[Cell | str]:
 def _found(app: Rota, name: str) -> Queue:
     there = next((queue for queue in app.queues() if queue.name == name), None)
     return Queue(name, dict.fromkeys(STATES, 0)) if there is None else there
+
+
+def _how_long(queue: Queue) -> str:
+    if queue.pause is None:  # it was shorter than this command took, or someone was quick
+        return "was paused, and goes on already"
+    if queue.pause.until is None:
+        return "is paused until it is resumed"
+    return f"is paused until {at(queue.pause.until).isoformat(sep=' ', timespec='seconds')}"
 
 
 def _waiting(queue: Queue) -> str:

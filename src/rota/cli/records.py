@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota.clock import SECOND, Micros, at
+from rota.codec.text import json_visible
 from rota.model import AttemptRow, Changed, JobRow, Migration, WorkerRow
 from rota.operate import Stats
 
@@ -23,11 +24,7 @@ Record = dict[str, Any]
 
 def write_json(record: Mapping[str, Any]) -> None:
     """Write a document to the standard output, in UTF-8 whatever the locale says."""
-    try:
-        text = json.dumps(record, indent=2, ensure_ascii=False).encode()
-    except UnicodeEncodeError:  # a lone surrogate, which only an escape can tell
-        text = json.dumps(record, indent=2).encode()
-    click.echo(text)
+    click.echo(json_visible(json.dumps(record, indent=2, ensure_ascii=False)).encode())
 
 
 def job_record(row: JobRow) -> Record:

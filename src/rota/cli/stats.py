@@ -9,12 +9,11 @@ import click
 from rota.cli.durations import brief
 from rota.cli.place import now_of, reach_existing, reaches_app
 from rota.cli.records import stats_record, write_json
-from rota.cli.saying import say
+from rota.cli.saying import Styled, say, styled
 from rota.cli.tables import Cell, Column, screen_width, write_table
 from rota.cli.words import COLOURS, ago, many
 from rota.cli.workers import lease_cell, served
 from rota.clock import SECOND, Micros
-from rota.codec.text import escape
 from rota.model import State, WorkerRow
 from rota.operate import Stats
 
@@ -38,7 +37,7 @@ def stats(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         write_json(stats_record(found))
         return
-    say(f"{click.style(many(sum(found.states.values())), bold=True)} in {escape(app.store.url)}")
+    say(styled(many(sum(found.states.values())), bold=True), f" in {app.store.url}")
     _bar(found)
     _queues(found)
     if found.oldest_wait is not None:
@@ -55,8 +54,8 @@ def _bar(found: Stats) -> None:
     there = {state: number for state, number in found.states.items() if number}
     room = min(width, 100) - len(there)
     lengths = {state: 1 + number * room // total for state, number in there.items()}
-    say("".join(click.style(block * length, fg=COLOURS[state]) for state, length in lengths.items()))
-    say("  ".join(click.style(f"{number} {state}", fg=COLOURS[state]) for state, number in there.items()) + "\n")
+    say(*(styled(block * length, fg=COLOURS[state]) for state, length in lengths.items()))
+    say(Styled("  ".join(styled(f"{number} {state}", fg=COLOURS[state]) for state, number in there.items())), "\n")
 
 
 def _queues(found: Stats) -> None:

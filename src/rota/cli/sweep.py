@@ -15,8 +15,9 @@ from rota.cli.place import now_of
 from rota.cli.records import changed_record, write_json
 from rota.cli.saying import say
 from rota.cli.words import by_state, many
+from rota.codec.text import visible
 from rota.errors import RotaError
-from rota.model import Changed, Edit, Move, State
+from rota.model import Changed, Edit, JobRow, Move, State
 from rota.operate import STEP, Step, Where
 
 DONE = {Move.RETRY: "retried", Move.CANCEL: "cancelled", Move.DELETE: "deleted", Move.EDIT: "edited"}
@@ -56,7 +57,7 @@ class How:
 def sweep(app: Rota, wanted: Wanted, which: Where, how: How) -> None:
     """Change all that the filter names, save what comes in after this was called."""
     began = now_of(app)
-    numbers = counted(app, which)
+    numbers = counted(app, which, how.before)
     total = sum(numbers.values())
     if how.dry_run:
         _tell_only(wanted.move, numbers, how.as_json)
@@ -87,14 +88,17 @@ def sweep(app: Rota, wanted: Wanted, which: Where, how: How) -> None:
         _report(wanted.move, steps, total)
 
 
-def counted(app: Rota, which: Where) -> dict[State, int]:
-    """How many jobs the filter names, by state. Raises `ConfigError` for a queue that does not exist."""
-    first = app.jobs(status=which.states, queue=which.queue, task=which.task, key=which.key, limit=10_000 if which.key else 1)
+def counted(app: Rota, which: Where, before: str | None) -> dict[State, int]:
+    """How many jobs the filter names, by state; with `before`, of those alone whose ids come before it.
+
+    Raises `ConfigError` for a queue that does not exist.
+    """
     numbers = dict.fromkeys(State, 0)
-    if which.key is not None:  # few jobs share a key, and counts do not know of keys
-        for job in first:
-            numbers[job.status] += 1
+    if which.key is not None or before is not None:  # what the store has counted knows of neither
+        for job in _each(app, which, before):
+            numbers[job.state] += 1
         return numbers
+    app.jobs(status=which.states, queue=which.queue, task=which.task, limit=1)  # which knows the queue, or refuses it
     if which.task is None and not any(state.final for state in which.states):
         for each in app.store.unfinished():  # what is finished may be much more
             numbers[each.state] += each.jobs if each.state in which.states and which.queue in (None, each.queue) else 0
@@ -103,6 +107,12 @@ def counted(app: Rota, which: Where) -> dict[State, int]:
         fits = count.state in which.states and which.queue in (None, count.queue) and which.task in (None, count.task)
         numbers[count.state] += count.jobs if fits else 0
     return numbers
+
+
+def _each(app: Rota, which: Where, before: str | None) -> Iterator[JobRow]:
+    while found := app.jobs(status=which.states, queue=which.queue, task=which.task, key=which.key, limit=STEP, before=before):
+        yield from (job.row for job in found)
+        before = found[-1].id
 
 
 def _tell_only(move: Move, numbers: dict[State, int], as_json: bool) -> None:
@@ -114,7 +124,7 @@ def _tell_only(move: Move, numbers: dict[State, int], as_json: bool) -> None:
 
 
 def _confirm(question: str) -> None:
-    if not click.confirm(question):
+    if not click.confirm(visible(question)):
         say("nothing was changed")
         raise click.exceptions.Exit(1)
 
@@ -128,13 +138,16 @@ def _sum(move: Move, steps: Sequence[Step], total: int) -> str:
 
 
 def _report(move: Move, steps: Sequence[Step], total: int) -> None:
-    say(_sum(move, steps, total))
+    seen = steps[-1].seen if steps else 0
+    say(_sum(move, steps, seen))
     changed = [each for step in steps for each in step.changed]
     asked = sum(1 for each in changed if move is Move.CANCEL and each.after is State.RUNNING)
     if asked:
         say(f"  {many(asked)} of them running: their workers were asked to stop them")
-    if len(changed) < total:
-        say(f"  {total - len(changed)} stayed: they changed meanwhile, run, or another unfinished job has their key")
+    if len(changed) < seen:
+        say(f"  {seen - len(changed)} stayed: they changed meanwhile, run, or another unfinished job has their key")
+    if seen < total:
+        say(f"  {total - seen} fewer than were counted: they changed, or came in, meanwhile")
 
 
 @contextmanager

@@ -8,10 +8,8 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import click
-
-from rota.cli.saying import say
-from rota.codec.text import escape
+from rota.cli.saying import Styled, say, styled
+from rota.codec.text import visible
 
 _GAP = 2
 _LEAST = 12
@@ -43,21 +41,21 @@ def write_table(columns: Sequence[Column], rows: Sequence[Sequence[Cell | str]])
         say(line)
 
 
-def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[Cell | str]], width: int | None) -> list[str]:
-    """The heads and the rows, styled, each cut to fit so many characters (`None`: whole)."""
+def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[Cell | str]], width: int | None) -> list[Styled]:
+    """The heads and the rows, each cut to fit so many characters (`None`: whole)."""
     cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
     shown = [[_line(cell.text) for cell in row] for row in cells]
     natural = [max([_width(column.name), *(_width(row[at]) for row in shown)]) for at, column in enumerate(columns)]
     widths = _fit(columns, natural, width)
     last = max(widths)
     heads = [_set(columns[at], columns[at].name.upper(), room, at == last) for at, room in widths.items()]
-    lines = [click.style(_joined(heads), dim=True)]
+    lines = [styled(_joined(heads), dim=True)]
     for row, texts in zip(cells, shown, strict=True):
         parts = []
         for at, room in widths.items():
             text = _set(columns[at], texts[at], room, at == last)
-            parts.append(click.style(text, fg=row[at].colour, bold=row[at].bold or None))
-        lines.append(_joined(parts))
+            parts.append(styled(text, fg=row[at].colour, bold=row[at].bold or None))
+        lines.append(Styled(_joined(parts)))
     return lines
 
 
@@ -108,7 +106,7 @@ def _joined(parts: Sequence[str]) -> str:
 
 
 def _line(text: str) -> str:
-    return " ".join(escape(text).split())
+    return " ".join(visible(text).split())
 
 
 def _width(text: str) -> int:

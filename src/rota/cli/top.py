@@ -15,7 +15,7 @@ from rota.cli.keys import keys
 from rota.cli.overview import overview
 from rota.cli.place import reach_existing, reaches_app
 from rota.cli.records import write_json
-from rota.cli.saying import say
+from rota.cli.saying import say, styled
 from rota.cli.tables import screen_width
 from rota.codec.text import clean
 from rota.errors import StoreUnavailable
@@ -74,7 +74,7 @@ def frame(seen: Glance, width: int, height: int, trouble: str = "") -> Text:
     from rich.text import Text
 
     lines = overview(seen, width, height - 1)
-    foot = click.style(trouble, fg="red") if trouble else click.style("q quits", dim=True)
+    foot = styled(trouble, fg="red") if trouble else styled("q quits", dim=True)
     return Text.from_ansi("\n".join([*lines[: height - 1], foot]), no_wrap=True, overflow="ellipsis")
 
 

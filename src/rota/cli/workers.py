@@ -9,11 +9,10 @@ import click
 from rota.cli.durations import brief
 from rota.cli.place import now_of, reach_existing, reaches_app
 from rota.cli.records import job_record, value, worker_record, write_json
-from rota.cli.saying import say
+from rota.cli.saying import say, styled
 from rota.cli.tables import Cell, Column, write_table
 from rota.cli.words import ago, many
 from rota.clock import SECOND, Micros
-from rota.codec.text import escape
 from rota.model import Filter, JobRow, State, WorkerRow
 
 _WORKERS = (
@@ -68,7 +67,7 @@ def workers(ctx: click.Context, limit: int, as_json: bool) -> None:
         names = {worker.id: worker.name for worker in known}
         write_table(_JOBS, [_job(job, names, now) for job in sorted(running, key=lambda job: (job.claimed_at or 0, job.id))])
     if len(running) == limit:
-        say(click.style(f"perhaps more than {many(limit)}: raise --limit", dim=True))
+        say(styled(f"perhaps more than {many(limit)}: raise --limit", dim=True))
 
 
 def lease_cell(worker: WorkerRow, now: Micros) -> Cell | str:
@@ -117,5 +116,5 @@ def progress(job: JobRow) -> str:
         return ""
     done, total, note = said.get("done"), said.get("total"), said.get("note")
     if isinstance(done, int | float) and isinstance(total, int | float) and total:
-        return f"{100 * done / total:.0f} % {escape(str(note or ''))}".strip()
-    return f"{done} {escape(str(note or ''))}".strip()
+        return f"{100 * done / total:.0f} % {note or ''}".strip()
+    return f"{done} {note or ''}".strip()

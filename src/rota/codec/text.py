@@ -1,4 +1,4 @@
-"""Text made safe for every store and screen, and payloads as one line for tables."""
+"""Text made safe for every store, and shown for what it is on every screen; payloads as one line for tables."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ import re
 import msgspec
 
 _UNSAFE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]|\r(?!\n)")
+_UNSEEN = re.compile(
+    _UNSAFE.pattern
+    + r"|[\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""Besides, what turns a line's direction, ends it, or is not seen at all; not the joiners that scripts and emoji need."""
 
 
 def clean(text: str, limit: int) -> str:
@@ -40,6 +45,29 @@ def _mark(cut: int) -> str:
 def escape(text: str) -> str:
     """The text with control characters (save line ends and tabs) and lone surrogates written as escapes."""
     return _UNSAFE.sub(_escaped, text)
+
+
+def visible(text: str) -> str:
+    r"""The text as a screen may have it: besides what `escape` does, nothing in it turns other text around or is not seen.
+
+    >>> print(visible("mail\u202e\x1b[2J"))
+    mail\u202e\x1b[2J
+    """
+    return _UNSEEN.sub(_escaped, text)
+
+
+def one_line(text: str) -> str:
+    """`visible`, with nothing in it that begins a line."""
+    return text if text.isprintable() else visible(text).replace("\r", " ").replace("\n", " ").replace("\t", " ")
+
+
+def json_visible(text: str) -> str:
+    r"""A JSON document that says the same with escapes in place of what a screen would not show.
+
+    >>> print(json_visible('{"name":"mail\u202e"}'))
+    {"name":"mail\u202e"}
+    """
+    return text if text.isascii() else _UNSEEN.sub(_json_escaped, text)
 
 
 def show(text: str, width: int = 60) -> str:
@@ -76,4 +104,9 @@ def _cut(text: str, width: int) -> str:
 
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _json_escaped(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
