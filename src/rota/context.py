@@ -71,6 +71,11 @@ class CurrentJob:
         return self._claimed.max_attempts
 
     @property
+    def excused(self) -> int:
+        """How many times it was begun without that being an attempt: it was snoozed, or handed back."""
+        return self._claimed.excused
+
+    @property
     def arguments(self) -> dict[str, Any]:
         """The arguments as they are stored: plain JSON values by their names; those without one are a list under `*`."""
         return msgspec.json.decode(self._claimed.args, type=dict[str, Any])
