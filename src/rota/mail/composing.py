@@ -1,0 +1,65 @@
+"""Messages made in one call, for those whom `EmailMessage` alone would take five."""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Mapping, Sequence
+from email.message import EmailMessage
+from pathlib import Path
+
+Attachment = Path | tuple[str, bytes] | tuple[str, bytes, str]
+"""A file; or its name and content, and perhaps its type, such as `application/pdf`."""
+
+
+def compose(
+    *,
+    to: str | Sequence[str] = (),
+    subject: str,
+    text: str | None = None,
+    html: str | None = None,
+    sender: str | None = None,
+    cc: str | Sequence[str] = (),
+    bcc: str | Sequence[str] = (),
+    reply_to: str | Sequence[str] = (),
+    attachments: Sequence[Attachment] = (),
+    headers: Mapping[str, str] | None = None,
+) -> EmailMessage:
+    """A message of text, of HTML, or of both as alternatives, with attachments. Nothing is checked before it is delivered.
+
+    Addresses are text, `ada@example.org` or `Ada Lovelace <ada@example.org>`: one, or a list of them. Raises `MessageRefused`
+    for a header that the standard library would not hold, one with a line break for instance, and `OSError` for a file that
+    cannot be read.
+
+    >>> message = compose(to="Ada <ada@example.org>", subject="Welcome", text="Good to have you.", html="<p>Good to have you.")
+    >>> message.get_content_type()
+    'multipart/alternative'
+    """
+    from rota.mail.errors import MessageRefused
+
+    message = EmailMessage()
+    fields = {"From": sender, "To": to, "Cc": cc, "Bcc": bcc, "Reply-To": reply_to, "Subject": subject, **(headers or {})}
+    for name, value in fields.items():
+        if value is None or (not value and name != "Subject"):
+            continue
+        try:
+            message[name] = value if isinstance(value, str) else ", ".join(value)
+        except ValueError as error:
+            raise MessageRefused(f"{name}: {value!r:.80} cannot be a header: {error}") from error
+    if text is not None or html is None:
+        message.set_content(text or "")
+        if html is not None:
+            message.add_alternative(html, subtype="html")
+    else:
+        message.set_content(html, subtype="html")
+    for attachment in attachments:
+        _attach(message, attachment)
+    return message
+
+
+def _attach(message: EmailMessage, attachment: Attachment) -> None:
+    if isinstance(attachment, Path):
+        attachment = (attachment.name, attachment.read_bytes())
+    name, content, *given = attachment
+    kind = given[0] if given else mimetypes.guess_type(name)[0] or "application/octet-stream"
+    maintype, _, subtype = str(kind).partition("/")
+    message.add_attachment(content, maintype=maintype, subtype=subtype, filename=name)

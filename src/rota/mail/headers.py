@@ -1,0 +1,139 @@
+"""The headers of a message: checked, and written out line by line."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from email.headerregistry import HeaderRegistry
+from email.message import EmailMessage, Message
+from email.utils import format_datetime
+from typing import Any
+
+from rota.codec.wire import brief
+from rota.mail.addresses import Mailbox, mailboxes, written
+from rota.mail.errors import MessageRefused
+from rota.mail.words import exact_header, text_header
+
+_TO = ("To", "Cc", "Bcc")
+_ADDRESSES = frozenset({"from", "sender", "reply-to", "to", "cc", "bcc"})
+_ONCE = _ADDRESSES | {"subject", "date", "message-id", "in-reply-to", "references"}
+_NEVER_SENT = frozenset({"bcc", "resent-bcc", "return-path"})
+_EXACT = frozenset({"message-id", "in-reply-to", "references"})
+_MOST = 16_000
+
+_NAME = re.compile(r"[!-9;-~]{1,76}")
+_FOLD = re.compile(r"\r?\n(?=[ \t])")
+_UNFIT = re.compile("[\0-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Control characters but the tab, what some take for the end of a line, and lone surrogates."""
+_MESSAGE_ID = re.compile(r"<[!-;=?-~]{1,250}@[!-;=?-~]{1,250}>")
+
+
+class Headers:
+    """The headers of one message. Raises `MessageRefused` for any that must not be sent."""
+
+    def __init__(self, message: EmailMessage, sender: str | None) -> None:
+        for part in message.walk():
+            check_headers(part)
+        self._message = message
+        self._from: Any = message["From"]
+        if self._from is None:
+            if sender is None:
+                raise MessageRefused("it has no From: set it, or give the mailer a sender")
+            self._from = author(sender)
+        authors = mailboxes(self._from, "From")
+        if not authors:
+            raise MessageRefused("From: it names nobody")
+        named = message["Sender"]
+        self.sender: Mailbox = authors[0] if named is None else one_of(mailboxes(named, "Sender"))
+        self.subject = str(message.get("Subject", ""))
+        self.message_id = str(message.get("Message-ID", "")).strip()
+
+    def recipients(self) -> list[Mailbox]:
+        return [box for name in _TO if self._message[name] is not None for box in mailboxes(self._message[name], name)]
+
+    def written(self, now: datetime, domain_id: str) -> tuple[list[str], bool]:
+        """The lines of all headers but those of MIME, and whether they take SMTPUTF8. What is missing is made."""
+        lines: list[str] = []
+        utf8 = False
+        if self._message["Date"] is None:
+            lines.append(f"Date: {format_datetime(now)}")
+        if not self.message_id:
+            self.message_id = f"<{domain_id}@{self.sender.address.rpartition('@')[2].strip('[]')}>"
+            lines.append(f"Message-ID: {self.message_id}")
+        elif not _MESSAGE_ID.fullmatch(self.message_id):
+            raise MessageRefused(f"Message-ID: {brief(self.message_id)} is none: it looks like <name@domain>")
+        if self._message["From"] is None:
+            line, utf8 = written("From", self._from)
+            lines.append(line)
+        for name, value in self._message.items():
+            if name.lower() in _ADDRESSES - _NEVER_SENT:
+                line, takes = written(name, value)
+                lines.append(line)
+                utf8 = utf8 or takes
+            elif (other := _other(name, str(value))) is not None:
+                lines.append(other)
+        return lines, utf8
+
+
+def author(text: str) -> Any:
+    """A From header of this text, which must name somebody. Raises `MessageRefused`."""
+    if found := _UNFIT.search(text):
+        raise MessageRefused(f"it has {_called(found[0])} in it")
+    header = HeaderRegistry()("From", text)
+    if not mailboxes(header, "From"):
+        raise MessageRefused("From: it names nobody")
+    return header
+
+
+def check_headers(part: Message) -> None:
+    """Refuse names and values that could be taken for more than one header, and two of what may be there once."""
+    seen: set[str] = set()
+    for name, raw in part.raw_items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise MessageRefused(f"{brief(name)} is no name of a header: it is ASCII without spaces and colons")
+        # A parsed message keeps the folds of its headers, and only whoever wrote `\n` knows what it was to be.
+        for value in (_FOLD.sub("", str(raw)), _decoded(part, name, raw)):
+            if found := _UNFIT.search(value):
+                raise MessageRefused(f"{name}: {brief(value)} has {_called(found[0])} in it: {_mended(found[0])}")
+            if len(value) > _MOST and name.lower() not in _ADDRESSES:
+                raise MessageRefused(f"{name}: it has {len(value):,} characters, and may have {_MOST:,}")
+        if name.lower() in seen and name.lower() in _ONCE:
+            raise MessageRefused(f"{name}: it is there twice, and may be there once")
+        seen.add(name.lower())
+
+
+def one_of(boxes: list[Mailbox]) -> Mailbox:
+    if len(boxes) != 1:
+        raise MessageRefused("Sender: it names one address")
+    return boxes[0]
+
+
+def _decoded(part: Message, name: str, raw: Any) -> str:
+    try:
+        return str(part.policy.header_fetch_parse(name, raw))
+    except Exception as error:  # the parser of headers has raised a great many things
+        raise MessageRefused(f"{name}: {brief(raw)} cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _other(name: str, value: str) -> str | None:
+    lower = name.lower()
+    if lower in _NEVER_SENT or lower.startswith("content-") or lower == "mime-version":
+        return None
+    if lower in _EXACT or lower.startswith("list-"):
+        return exact_header(name, value)
+    return text_header(name, value)
+
+
+def _mended(character: str) -> str:
+    breaks = character.isspace() or character == "\x85"
+    return 'make it one line, as " ".join(text.split()) does' if breaks else "take it out"
+
+
+def _called(character: str) -> str:
+    match character:
+        case "\n" | "\r" | "\x0b" | "\x0c" | "\x85" | "\u2028" | "\u2029":
+            return "a line break"
+        case "\0":
+            return "a NUL character"
+        case _:
+            return f"the control character {character!a}"

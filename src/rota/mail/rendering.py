@@ -1,0 +1,75 @@
+"""The body of a message as it goes over the wire: lines that are short, of ASCII alone, and ended alike."""
+
+from __future__ import annotations
+
+import re
+from base64 import encodebytes
+from binascii import b2a_qp
+from copy import deepcopy
+from email import policy
+from email.generator import BytesGenerator
+from email.message import EmailMessage, Message
+from io import BytesIO
+
+from rota.mail.errors import MessageRefused
+from rota.mail.words import LONGEST
+
+_WIRE = policy.SMTP.clone(cte_type="7bit", linesep="\n")
+_LINE_END = re.compile("\r\n|\r|\n")
+_PLAIN = ("", "7bit", "8bit", "binary")
+
+
+def body_of(message: EmailMessage) -> tuple[list[str], str]:
+    r"""The lines of its MIME headers, and its body, lines ended by `\n`. Raises `MessageRefused` where there is no body.
+
+    The message stays as it is. Parts that mail cannot carry as they are, with long lines or bytes beyond ASCII, are encoded.
+    """
+    if not any(_filled(part) for part in message.walk()):
+        raise MessageRefused("it has no body: give it text, HTML or an attachment")
+    copy = deepcopy(message)
+    for name in {name.lower() for name, _ in copy.raw_items()}:
+        if not name.startswith("content-") and name != "mime-version":
+            del copy[name]
+    if "mime-version" not in copy:
+        copy["MIME-Version"] = "1.0"
+    for part in copy.walk():
+        _mend(part)
+    written = BytesIO()
+    try:
+        BytesGenerator(written, mangle_from_=False, policy=_WIRE).flatten(copy)
+        text = written.getvalue().decode()
+    except Exception as error:  # parts made by hand may be anything
+        raise MessageRefused(f"it cannot be written out: {type(error).__name__}: {error}") from error
+    head, _, body = _LINE_END.sub("\n", text).partition("\n\n")
+    return head.split("\n"), body if body.endswith("\n") else f"{body}\n"
+
+
+def _filled(part: Message) -> bool:
+    content = part.get_payload()
+    if part.is_multipart() or not content:
+        return False
+    return part.get_content_disposition() == "attachment" or bool(str(content).strip())
+
+
+def _mend(part: Message) -> None:
+    """Encode a part that cannot be carried as it is."""
+    content = part.get_payload()
+    if part.is_multipart() or not isinstance(content, str) or _carried(content):
+        return
+    encoding = str(part.get("Content-Transfer-Encoding", "")).strip().lower()
+    is_text = part.get_content_maintype() == "text"
+    if encoding in _PLAIN:
+        # Bytes that were given as such are there as surrogates.
+        raw = (_LINE_END.sub("\n", content) if is_text else content).encode("utf-8", "surrogateescape")
+        if is_text and not content.isascii() and part.get_content_charset() is None:
+            part.set_param("charset", "utf-8")
+    else:
+        decoded = part.get_payload(decode=True)
+        raw = decoded if isinstance(decoded, bytes) else b""
+    del part["Content-Transfer-Encoding"]
+    part["Content-Transfer-Encoding"] = "quoted-printable" if is_text else "base64"
+    part.set_payload(b2a_qp(raw, istext=True).decode() if is_text else encodebytes(raw).decode())
+
+
+def _carried(content: str) -> bool:
+    return content.isascii() and "\0" not in content and all(len(line) <= LONGEST for line in _LINE_END.split(content))
