@@ -73,7 +73,7 @@ class Aftermath:
 
     def _lost(self, job: Lost, row: JobRow | None) -> None:
         final = job.state is State.FAILED
-        message = f"worker lost: the lease of {job.worker} ran out"
+        message = f"worker lost: the lease of {job.who} ran out"
         failed = FailedAttempt("WorkerLost", message, "", final, lost=True, wait=None if final else 0)
         self._call(self._hooks.of(When.FAILURE, job.task), CurrentJob(_claimed(job, row), _Gone()), failed)
 

@@ -72,7 +72,7 @@ def ended(job: Claimed, end: Ended) -> Event:
 def lost(job: Lost) -> Event:
     """The event of a job whose worker was lost."""
     then = "queued again" if job.state is State.QUEUED else f"now {job.state}"
-    return Event(Kind.LOST, job.id, job.task, job.queue, job.attempt, 0, reason=f"worker {job.worker} was lost; {then}")
+    return Event(Kind.LOST, job.id, job.task, job.queue, job.attempt, 0, reason=f"worker {job.who} was lost; {then}")
 
 
 def tell(events: Iterable[Event]) -> None:

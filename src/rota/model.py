@@ -386,6 +386,13 @@ class Lost(Struct, frozen=True):
     attempt: int
     worker: str
     state: State
+    name: str = ""
+    """What people called the worker."""
+
+    @property
+    def who(self) -> str:
+        """The worker, by its name and its id."""
+        return f"{self.name} ({self.worker})" if self.name else self.worker
 
 
 class Reaped(Struct, frozen=True):

@@ -41,6 +41,11 @@ def test_a_lost_job_says_where_it_went(state: State, then: str) -> None:
     assert str(event) == f"lost ship on attempt 2: worker w1 was lost; {then}"
 
 
+def test_a_lost_worker_is_told_by_its_name() -> None:
+    event = lost(Lost("id", "ship", "goods", 2, "w1", State.QUEUED, "front-1"))
+    assert str(event) == "lost ship on attempt 2: worker front-1 (w1) was lost; queued again"
+
+
 def test_every_kind_has_a_line() -> None:
     for kind in Kind:
         assert "ship" in str(Event(kind, "id", "ship", "goods", 1, 5, reason="no"))

@@ -108,7 +108,7 @@ def test_nobody_need_be_named(mailed: Rota, by: str | None) -> None:
 
 @pytest.mark.parametrize("by", [0, b"Ada", "x" * 300, "two\nlines"])
 def test_what_can_be_no_name_is_refused(mailed: Rota, by: Any) -> None:
-    with pytest.raises(ConfigError, match="^by="):
+    with pytest.raises(ConfigError, match=r"^by="):
         mailed.pause("mail", by=by)
 
 

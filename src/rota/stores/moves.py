@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rota.clock import SECOND, Micros
 from rota.model import FINAL, MOVES, Changed, Edit, Ended, JobRow, Lost, Move, Settled, State
@@ -22,12 +22,12 @@ def reap(run: Run, limit: int, now: Micros | None) -> list[Lost]:
     if not names:
         return []
     claimed = run("claimed_by", {"workers": list(names), "limit": limit})
-    lost = [_lost(*row) for row in claimed]
+    lost = [_lost(names, *row) for row in claimed]
     for state in (State.QUEUED, State.FAILED, State.CANCELLED):
-        for worker, name in names.items():
-            ids = [job.id for job in lost if job.state is state and job.worker == worker]
-            if ids:
-                _lose(run, state, ids, f"worker lost: the lease of {name} ({worker}) ran out", now)
+        for worker in names:
+            jobs = [job for job in lost if job.state is state and job.worker == worker]
+            if jobs:
+                _lose(run, state, [job.id for job in jobs], f"worker lost: the lease of {jobs[0].who} ran out", now)
     _give_back(run, [job.id for job in lost], now)
     if any(job.state is State.QUEUED for job in lost):
         run("ring", {})
@@ -188,9 +188,11 @@ def prune(run: Run, params: Params) -> int:
     return len(ids)
 
 
-def _lost(job: str, task: str, queue: str, attempt: int, worker: str, max_attempts: int, cancelling: bool) -> Lost:
+def _lost(
+    names: Mapping[str, str], job: str, task: str, queue: str, attempt: int, worker: str, max_attempts: int, cancelling: bool
+) -> Lost:
     state = State.CANCELLED if cancelling else State.QUEUED if attempt < max_attempts else State.FAILED
-    return Lost(job, task, queue, attempt, worker, state)
+    return Lost(job, task, queue, attempt, worker, state, names[worker])
 
 
 def _lose(run: Run, state: State, ids: list[str], reason: str, now: Micros | None) -> None:

@@ -119,7 +119,7 @@ class Leases:
         worker = join(store)
         claimed = running(store, worker, max_attempts=2)
         reaped = store.lost(10, now=OVER)
-        assert reaped == Reaped([Lost(claimed.id, "tests.task", "default", 1, worker, State.QUEUED)], None)
+        assert reaped == Reaped([Lost(claimed.id, "tests.task", "default", 1, worker, State.QUEUED, "w")], None)
         back = row(store, claimed.id)
         assert (back.state, back.worker, back.claim, back.attempt) == (State.QUEUED, None, 1, 1)
         (again,) = claim(store, join(store, now=OVER), now=OVER)
@@ -129,7 +129,7 @@ class Leases:
         worker = join(store)
         claimed = running(store, worker, max_attempts=1)
         reaped = store.lost(10, now=OVER)
-        assert reaped.lost == [Lost(claimed.id, "tests.task", "default", 1, worker, State.FAILED)]
+        assert reaped.lost == [Lost(claimed.id, "tests.task", "default", 1, worker, State.FAILED, "w")]
         failed = row(store, claimed.id)
         assert (failed.state, failed.finished_at, failed.attempt) == (State.FAILED, OVER, 1)
         assert str(failed.reason).startswith("worker lost")
