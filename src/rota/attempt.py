@@ -130,8 +130,8 @@ class Run:
     async def afinish_within(self, connection: object, result: object) -> None:
         await self.task.desk.afinish_within(connection, self.worker, *self._finishing(result))
 
-    def _finishing(self, result: object) -> tuple[Ended, str | None, bool]:
-        """The success on its way into the store, how far the body says it is, and whether there was a success before.
+    def _finishing(self, result: object) -> tuple[Ended, str | None]:
+        """The success on its way into the store, and how far the body says it is.
 
         It is noted before it is looked whether the attempt was given up meanwhile: who gives it up does that first, and then
         looks at the note, so one of both sees the other.
@@ -141,7 +141,7 @@ class Run:
                 f"finish_within got a result, and {self.task.name} keeps none: declare it with @app.task(keep_result=True)"
             )
         kept = Returned() if result is UNSET else _kept(self, result)
-        before, self.finishing = self.finishing, True
+        self.finishing = True
         if self.ended is not None:
             raise LeaseLost(
                 f"job {self.job.id} ({self.job.task}) is not this body's any more: its attempt has ended without it, "
@@ -149,7 +149,7 @@ class Run:
             )
         self.result = kept.result
         success = Succeeded(kept.result)
-        return Ended(self.job.id, self.job.claim, success, self.took, limited=self.limited), self.progress, before
+        return Ended(self.job.id, self.job.claim, success, self.took, limited=self.limited), self.progress
 
 
 def perform(run: Run) -> Outcome:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
 from rota import operate
 from rota.block import Block
@@ -28,7 +27,6 @@ if TYPE_CHECKING:  # loaded by those who ask for it
     from rota.carrying import Carried
     from rota.limiting import Limiting
     from rota.rules.explain import Explanation
-    from rota.stores.database import Steps
 
 T = TypeVar("T")
 _DEFAULTS_AGE = 60.0
@@ -136,16 +134,18 @@ class StoreDesk:
         if self._app.carried is not None:
             self._app.carried.unpack(context)
 
-    def finish_within(self, connection: object, worker: str, end: Ended, progress: str | None, before: bool) -> None:
+    def finish_within(self, connection: object, worker: str, end: Ended, progress: str | None) -> None:
+        from rota.stores.finishing import finish_steps
         from rota.within import blocking, work
         from rota.within.turns import turn
 
         foreign = blocking(connection, "finish_within")
         if not self._app.eager:
             with turn(connection):
-                work(self._app.store, foreign, self._finish_steps(worker, end, progress, before))
+                work(self._app.store, foreign, finish_steps(worker, end, progress, self._app.now()))
 
-    async def afinish_within(self, connection: object, worker: str, end: Ended, progress: str | None, before: bool) -> None:
+    async def afinish_within(self, connection: object, worker: str, end: Ended, progress: str | None) -> None:
+        from rota.stores.finishing import finish_steps
         from rota.within import awork, of_coroutines
         from rota.within.turns import aturn
 
@@ -153,14 +153,7 @@ class StoreDesk:
         if not self._app.eager:
             store = await self.in_thread(lambda: self._app.store)  # which may have to be opened first
             async with aturn(connection):
-                await awork(store, foreign, self._finish_steps(worker, end, progress, before))
-
-    def _finish_steps(self, worker: str, end: Ended, progress: str | None, before: bool) -> Steps[None]:
-        from rota.rules.decide import keeps
-        from rota.stores.finishing import finish_steps
-
-        keep = keeps(end.outcome, self._app.settings.kept)
-        return finish_steps(worker, replace(end, keep=keep), progress, before, self._app.now())
+                await awork(store, foreign, finish_steps(worker, end, progress, self._app.now()))
 
     # -- for jobs -------------------------------------------------------------------------------
 
@@ -184,7 +177,7 @@ class StoreDesk:
         known = self._app.tasks.get(task)
         try:
             return msgspec.json.decode(text) if known is None else known.signature.decode_result(text)
-        except (ArgumentsError, msgspec.DecodeError) as error:
+        except (ArgumentsError, msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise ResultError(f"the result of {task} cannot be read: {error}") from error
 
     def explain(self, id: str) -> Explanation:

@@ -45,9 +45,9 @@ def own(store_url: str, store: Store) -> Iterator[Connection]:
     connection.close()
 
 
-def finish_on(own: Connection, store: Store, worker: str, id: str, number: int = 1, before: bool = False) -> None:
+def finish_on(own: Connection, store: Store, worker: str, id: str, number: int = 1) -> None:
     end = Ended(id, number, Succeeded('"paid"'), took=5)
-    work(store, blocking(own, "finish_within"), finish_steps(worker, end, None, before, NOW))
+    work(store, blocking(own, "finish_within"), finish_steps(worker, end, None, NOW))
 
 
 def test_the_commit_finishes_the_job(store: Store, own: Connection) -> None:
@@ -80,7 +80,7 @@ def test_a_savepoint_that_is_rolled_back_leaves_the_job_running(store: Store, ow
     own.execute("savepoint inner_one")
     finish_on(own, store, worker, job.id)
     own.execute("rollback to savepoint inner_one")
-    finish_on(own, store, worker, job.id, before=True)
+    finish_on(own, store, worker, job.id)
     own.execute("rollback to savepoint inner_one")
     own.commit()
     assert state(store, job.id) is State.RUNNING
@@ -141,12 +141,25 @@ def test_a_second_finish_is_told_from_a_lost_lease(store: Store, own: Connection
     job = running(store, worker)
     finish_on(own, store, worker, job.id)
     with pytest.raises(MoveRefused, match="has been finished by this attempt already"):
-        finish_on(own, store, worker, job.id, before=True)
+        finish_on(own, store, worker, job.id)
     own.commit()
     with pytest.raises(MoveRefused, match="has been finished by this attempt already"):
-        finish_on(own, store, worker, job.id, before=True)
+        finish_on(own, store, worker, job.id)
     own.rollback()
     assert state(store, job.id) is State.SUCCEEDED
+
+
+def test_a_second_finish_is_one_also_where_the_job_was_retried_by_hand(store: Store, own: Connection) -> None:
+    worker = join(store)
+    job = running(store, worker)
+    finish_on(own, store, worker, job.id)
+    own.commit()
+    for retried in (lambda: change(store, Move.RETRY, job.id), lambda: claim(store, worker)):
+        retried()
+        with pytest.raises(MoveRefused, match="has been finished by this attempt already"):
+            finish_on(own, store, worker, job.id)
+        own.rollback()
+    assert state(store, job.id) is State.RUNNING
 
 
 # -- nobody waits: on Postgres, for a SQLite file has but one writer -----------------------------

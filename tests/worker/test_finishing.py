@@ -268,7 +268,7 @@ def test_places_of_limits_and_keys_are_given_back(app: Rota, store_url: str) -> 
         eventually(lambda: [room.running for room in app.limits()] in ([], [0]))
 
 
-def test_a_success_that_is_not_kept_is_gone_at_the_commit(store_url: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_success_that_is_not_kept_goes_with_the_next_purge(store_url: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     with Rota(store_url, keep_succeeded=0) as app:
 
@@ -281,6 +281,8 @@ def test_a_success_that_is_not_kept_is_gone_at_the_commit(store_url: str, caplog
         with working(app):
             job = pay.enqueue()
             eventually(lambda: said(caplog, "ran pay") == 1)
+        assert job.refresh().status is State.SUCCEEDED
+        app.purge()
         assert app.store.get([job.id]) == []
     assert (effects(store_url), warnings_in(caplog)) == ([job.id], [])
 

@@ -239,8 +239,9 @@ class Store(Protocol):
         """Write what became of attempts that their bodies finished within transactions of their own; durable on return.
 
         Waits for none of these transactions. Where it was undone the outcome is written, as `finish` does; where it was
-        committed the job has succeeded and stays so, and the places of limits are given back. Fenced as `finish` is: an
-        attempt that was taken over is in no part of the answer.
+        committed the job has succeeded and stays so, and the places of limits are given back; so it is where the job was
+        retried by hand since. Fenced as `finish` is: an attempt that was taken over is in no part of the answer, nor is one
+        whose job is gone.
         """
         ...
 

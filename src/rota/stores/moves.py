@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from rota.clock import SECOND, Micros
 from rota.model import FINAL, MOVES, Changed, Edit, Ended, JobRow, Lost, Move, Settled, State
 from rota.stores import rows
-from rota.stores.database import Params, Row, Run
+from rota.stores.database import Params, Row, Run, through
+from rota.stores.finishing import at_sight, moved_on, standing
 from rota.stores.rows import as_json
 
 _ALL = 2**31 - 1
@@ -59,7 +60,7 @@ def finish_after(run: Run, worker: str, ends: Sequence[Ended], now: Micros | Non
     undone = [end for end in ends if (end.id, end.claim) in free]
     rest = [end for end in ends if (end.id, end.claim) not in free]
     found = {row[0]: rows.job(row) for row in run("get", {"ids": [end.id for end in rest]})} if rest else {}
-    stands = {end.id: _stand(end, worker, found.get(end.id)) for end in rest}
+    stands = {end.id: _stand(run, end, worker, found.get(end.id)) for end in rest}
     calls = rows.end_calls(worker, undone, now)
     calls += rows.giving_back_calls([end for end in ends if stands.get(end.id) is not State.RUNNING], now)
     for query, params in calls:
@@ -73,12 +74,10 @@ def finish_after(run: Run, worker: str, ends: Sequence[Ended], now: Micros | Non
     )
 
 
-def _stand(end: Ended, worker: str, row: JobRow | None) -> State | None:
-    """Whether an attempt succeeded, runs, or neither. A job that is gone was finished, and is not kept."""
-    if row is None:
-        return State.SUCCEEDED
-    ours = (row.worker, row.claim) == (worker, end.claim)
-    return row.state if ours and row.state in (State.RUNNING, State.SUCCEEDED) else None
+def _stand(run: Run, end: Ended, worker: str, row: JobRow | None) -> State | None:
+    if moved_on(end.claim, row):
+        return through(run, standing(worker, end.id, end.claim))
+    return at_sight(worker, end.claim, row)
 
 
 def change(run: Run, move: Move, ids: Sequence[str], now: Micros | None) -> dict[str, Changed]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from rota import events, operate
 from rota.app import Rota
 from rota.attempt import CANCELLED, Run
-from rota.clock import SECOND
+from rota.clock import SECOND, Micros
 from rota.errors import SchemaMismatch, StoreUnavailable
 from rota.model import Pulse as Answer
 from rota.model import Report
@@ -32,6 +32,8 @@ _BUSY = 1.0
 """Seconds between beats while jobs run: about how long a cancel or a progress takes to arrive."""
 _PRUNE = 60.0
 _PRUNE_STEP = 1_000
+_SEEN: Micros = 60 * SECOND
+"""How long jobs stay whose state is not kept: until long after the next beat of their worker."""
 _REAP_STEP = 500
 
 
@@ -125,15 +127,17 @@ class Pulse:
         worker = self._identity.id
         hands = list(self._crew.in_hand)
         ours = [run for run in hands if run.worker == worker]
-        told = [(run, run.progress) for run in ours if not run.finished]
+        latest = {run.job.id: run for run in sorted(ours, key=lambda run: run.job.claim)}
+        told = [(run, run.progress) for run in latest.values() if not run.finished]
         answer = self._store.beat(worker, [Report(run.job.id, run.job.claim, said) for run, said in told], self._app.now())
         for run, said in told:
             if run.progress is said:
                 run.progress = None
         for run in hands:
-            # One claimed under a former id was taken in hand after that one was lost.
-            if run.worker != worker and not is_finished(self._store, run):
-                run.lose()
+            # One claimed under a former id was taken in hand after that one was lost, and of two attempts of a job that are
+            # in hand at once only the later can be the worker's still; it was finished in a transaction and retried by hand.
+            if run.worker != worker or latest[run.job.id] is not run:
+                self._lose(run)
         if answer.alive:
             self._obey([run for run, _ in told], answer)
         else:
@@ -145,8 +149,7 @@ class Pulse:
             if run not in self._crew.in_hand:
                 continue
             if run.job.id in answer.lost:
-                if not is_finished(self._store, run):
-                    run.lose()
+                self._lose(run)
             elif run.job.id in answer.cancelled and not run.interrupted:
                 run.interrupt(CANCELLED)
 
@@ -158,9 +161,13 @@ class Pulse:
         self._signs.joined(row.id)
         log.warning("this worker's lease was lost (it was held up for longer than that): it goes on as a new one")
         for run in list(self._crew.in_hand):
-            if run.worker == worker and not is_finished(self._store, run):
-                run.lose()
+            if run.worker == worker:
+                self._lose(run)
         self._rung()
+
+    def _lose(self, run: Run) -> None:
+        if not is_finished(self._store, run):
+            run.lose()
 
     def _reap(self, now: float) -> None:
         """Take back what lost workers held, and look again when the next lease runs out."""
@@ -177,5 +184,7 @@ class Pulse:
 
     def _prune(self, now: float) -> None:
         """Delete one step of what the history need not keep any longer; a full step is followed by another soon."""
-        pruned = self._store.prune(self._app.settings.ages, _PRUNE_STEP, self._app.now())
+        # What is not kept at all is there where a body finished its job in a transaction: its worker has to see that first.
+        ages = {state: age or _SEEN for state, age in self._app.settings.ages.items()}
+        pruned = self._store.prune(ages, _PRUNE_STEP, self._app.now())
         self._prune_at = now + (1.0 if sum(pruned.values()) >= _PRUNE_STEP else _PRUNE)

@@ -8,15 +8,24 @@ from rota import events
 from rota.app import Rota
 from rota.attempt import Run
 from rota.errors import StoreUnavailable
-from rota.model import Ended, Failed, Failure, Outcome, State, Succeeded
+from rota.model import Again, Cancelled, Ended, Failed, Failure, Outcome, Released, Snoozed, Succeeded
 from rota.rules.decide import keeps
 from rota.stores.base import Store
+from rota.stores.finishing import has_succeeded
 from rota.worker.hooks import HookThread
 
 log = logging.getLogger("rota")
 
 Handed = tuple[Run, Outcome]
 """A run that ended, and what it came to."""
+_NAMES: dict[type, str] = {
+    Failed: "failed",
+    Again: "again",
+    Snoozed: "snoozed",
+    Released: "released",
+    Cancelled: "cancelled",
+}
+"""What the notes of attempts call these outcomes."""
 
 
 class Recorder:
@@ -72,9 +81,15 @@ class Recorder:
 
     def _written_before(self, handed: list[Handed], counted: frozenset[str]) -> frozenset[str]:
         """Those outcomes that an earlier try wrote, whose answer was lost with the connection."""
-        claims = {run.job.id: run.job.claim for run, _ in handed if run.job.id not in counted}
-        found = self._store.get(list(claims))
-        return frozenset(row.id for row in found if row.claim == claims[row.id] and row.state is not State.RUNNING)
+        return frozenset(run.job.id for run, outcome in handed if run.job.id not in counted and self._written(run, outcome))
+
+    def _written(self, run: Run, outcome: Outcome) -> bool:
+        """Whether the store has this outcome. A lease may have been lost with the connection: then it has another."""
+        id, claim = run.job.id, run.job.claim
+        if isinstance(outcome, Succeeded):
+            return has_succeeded(self._store, run.worker, id, claim)
+        name = _NAMES[type(outcome)]
+        return any(note.claim == claim and note.outcome in (name, "cancelled") for note in self._store.attempts(id))
 
 
 def in_its_place(outcome: Outcome, error: Exception) -> Outcome:

@@ -9,9 +9,9 @@ from rota.app import Rota
 from rota.attempt import Run
 from rota.errors import StoreUnavailable
 from rota.events import tell_overruled
-from rota.model import Outcome, State, Succeeded
+from rota.model import Outcome, Succeeded
 from rota.stores.base import Store
-from rota.stores.finishing import settle
+from rota.stores.finishing import has_succeeded, settle
 from rota.worker.recorder import Handed, Recorder, in_its_place
 
 log = logging.getLogger("rota")
@@ -121,6 +121,5 @@ class Within:
 def is_finished(store: Store, run: Run) -> bool:
     """Whether the transaction in which a body finished its job was committed; the body may go on after that."""
     if run.finishing and not run.finished:
-        rows = store.get([run.job.id])
-        run.finished = not rows or (rows[0].claim == run.job.claim and rows[0].state is State.SUCCEEDED)
+        run.finished = has_succeeded(store, run.worker, run.job.id, run.job.claim)
     return run.finished

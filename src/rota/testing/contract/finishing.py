@@ -44,12 +44,44 @@ class FinishingAfter:
         assert settled == Settled(done=frozenset({done.id}), counted=NONE, open=NONE)
         assert (row(store, done.id), store.attempts(done.id)) == (before, [])
 
-    def test_a_finished_job_that_is_not_kept_was_done(self, store: Store) -> None:
+    @pytest.mark.parametrize("since", ["retried", "cancelled", "claimed", "succeeded", *OUTCOMES])
+    def test_a_job_that_was_retried_by_hand_after_its_success_had_it_nevertheless(self, store: Store, since: str) -> None:
+        worker, other = join(store), join(store)
+        done = running(store, worker)
+        assert finish(store, worker, done, Succeeded())
+        change(store, Move.RETRY, done.id)
+        if since == "cancelled":
+            change(store, Move.CANCEL, done.id)
+        elif since != "retried":
+            (again,) = claim(store, other)
+            if since != "claimed":
+                assert finish(store, other, again, OUTCOMES.get(since, Succeeded()))
+        before = row(store, done.id)
+        settled = store.finish_after(worker, [Ended(done.id, done.claim, OUTCOMES["again"])], now=NOW)
+        assert settled == Settled(done=frozenset({done.id}), counted=NONE, open=NONE)
+        assert row(store, done.id) == before
+
+    @pytest.mark.parametrize("since", ["claimed", "succeeded", "retried"])
+    def test_a_job_that_was_lost_had_no_success_whatever_came_of_it_since(self, store: Store, since: str) -> None:
+        stale = join(store)
+        claimed = running(store, stale)
+        store.lost(10, now=NOW + LEASE)
+        fresh = join(store, now=NOW + LEASE)
+        (taken,) = claim(store, fresh, now=NOW + LEASE)
+        if since != "claimed":
+            assert finish(store, fresh, taken, Succeeded(), now=NOW + LEASE)
+        if since == "retried":
+            change(store, Move.RETRY, claimed.id)
+        settled = store.finish_after(stale, [Ended(claimed.id, claimed.claim, Succeeded())], now=NOW + LEASE)
+        assert settled == Settled(done=NONE, counted=NONE, open=NONE)
+
+    def test_of_a_job_that_is_gone_nothing_is_known(self, store: Store) -> None:
+        """Another attempt may have succeeded, and not been kept."""
         worker = join(store)
         gone = running(store, worker)
         assert finish(store, worker, gone, Succeeded(), keep=False)
-        settled = store.finish_after(worker, [Ended(gone.id, gone.claim, OUTCOMES["again"], keep=False)], now=NOW)
-        assert settled == Settled(done=frozenset({gone.id}), counted=NONE, open=NONE)
+        settled = store.finish_after(worker, [Ended(gone.id, gone.claim, OUTCOMES["again"])], now=NOW)
+        assert settled == Settled(done=NONE, counted=NONE, open=NONE)
         assert state(store, gone.id) is None
 
     @pytest.mark.parametrize("outcome", OUTCOMES)
