@@ -17,7 +17,7 @@ from rota.handle import Job
 from rota.hooks import AroundHook, FailureHook, Hooks, StartHook, SuccessHook, When
 from rota.ids import new_id
 from rota.model import Ended, NewJob, TaskRow
-from rota.options import Options, OwnConnection, changed, check_name
+from rota.options import Options, OwnConnection, changed, check_name, given_after
 from rota.rules.retry import RetryPolicy
 
 if TYPE_CHECKING:  # without limits nothing of them is loaded
@@ -100,7 +100,7 @@ class BoundTask(Generic[P, R]):
         """
         asked = (queue, priority, delay, run_at, key, key_until, max_attempts)
         options = changed(self._options, *asked)
-        given = self._given.union(name for name, value in zip(_ASKED, asked, strict=True) if value is not None)
+        given = given_after(self._given, dict(zip(_ASKED, asked, strict=True)))
         return BoundTask(self._task, options, self._connection if connection is None else _known(connection), given)
 
     def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:

@@ -98,27 +98,29 @@ def test_receipt(rota_app, tmp_path):
     run(pytester, code).assert_outcomes(passed=1)
 
 
-def test_without_a_setting_there_is_an_app_to_declare_tasks_in(pytester: pytest.Pytester) -> None:
-    code = """
-def test_task(rota_app):
-    @rota_app.task(name="quick")
-    def quick(): ...
-    quick.enqueue()
-    assert [str(event) for event in rota_app.drain()] == ["ran quick"]
-"""
-    run(pytester, code).assert_outcomes(passed=1)
+def test_without_a_setting_it_is_said_how_to_name_the_app(pytester: pytest.Pytester) -> None:
+    # An app of its own would have the test's jobs go to the store that the app under test was declared on.
+    pytester.makepyfile(tasks=TASKS)
+    result = run(pytester, "import tasks\ndef test_it(rota_app): tasks.send_receipt.enqueue(42)")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*set rota_app = module:attribute*override the fixture rota_under_test*"])
+    result.stdout.no_fnmatch_line("*pytest_plugin.py*")
 
 
 @pytest.mark.parametrize(
     ("named", "said"),
     [
         ("tasks", "name your app as module:attribute"),
+        ("src/tasks.py:app", "name your app as module:attribute"),
         ("nowhere:app", "there is no module 'nowhere' on Python's path"),
-        ("tasks:send_receipt", "send_receipt of tasks is no Rota app, but of type Task"),
+        ("tasks:send_receipt", "'send_receipt' is no Rota app, but of type Task; the Rota apps there: tasks:app"),
+        ("tasks:nope", "tasks has no attribute 'nope'; the Rota apps there: tasks:app"),
+        ("tasks:make", "override the fixture rota_under_test with one that calls it"),
+        ("os:path", "'path' is no Rota app, but of type module; there is no Rota app at the top of os"),
     ],
 )
 def test_a_setting_that_leads_nowhere_says_so(pytester: pytest.Pytester, named: str, said: str) -> None:
-    pytester.makepyfile(tasks=TASKS)
+    pytester.makepyfile(tasks=f"{TASKS}\ndef make(): ...")
     pytester.makeini(f"[pytest]\nrota_app = {named}\npythonpath = .")
     result = run(pytester, "def test_it(rota_app): ...")
     assert said in result.stdout.str()

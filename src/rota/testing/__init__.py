@@ -10,19 +10,24 @@ if TYPE_CHECKING:
     from rota.testing.asserting import (
         aassert_enqueued,
         aassert_not_enqueued,
+        aassert_nothing_enqueued,
+        aenqueued,
         assert_enqueued,
         assert_not_enqueued,
         assert_nothing_enqueued,
         enqueued,
     )
     from rota.testing.clock import Clock
-    from rota.testing.draining import drain_through
+    from rota.testing.draining import adrain_through, drain_through
     from rota.testing.fresh import fresh_store
 
 __all__ = [
     "Clock",
     "aassert_enqueued",
     "aassert_not_enqueued",
+    "aassert_nothing_enqueued",
+    "adrain_through",
+    "aenqueued",
     "assert_enqueued",
     "assert_not_enqueued",
     "assert_nothing_enqueued",
@@ -30,6 +35,9 @@ __all__ = [
     "enqueued",
     "fresh_store",
 ]
+
+_MODULES = {"Clock": "clock", "drain_through": "draining", "adrain_through": "draining", "fresh_store": "fresh"}
+"""Where the names are that are no assertions."""
 
 if "pytest" in sys.modules:  # so that a broken promise shows the values that broke it
     sys.modules["pytest"].register_assert_rewrite("rota.testing.contract", "rota.testing.machine")
@@ -41,5 +49,4 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = {"Clock": "clock", "drain_through": "draining", "fresh_store": "fresh"}.get(name, "asserting")
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'asserting')}"), name)

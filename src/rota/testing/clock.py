@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from rota.clock import moment
+from rota.errors import ConfigError
 
 
 class Clock:
@@ -29,12 +30,31 @@ class Clock:
         return f"<Clock {self.now.isoformat()}>"
 
     def move(self, span: timedelta | float = 0.0, /, **units: float) -> datetime:
-        """Move on by seconds or a `timedelta`, or by what `timedelta` takes, such as `days=1`, and answer the new moment."""
-        length = span if isinstance(span, timedelta) else timedelta(seconds=span)
-        self.set(self.now + length + timedelta(**units))
+        """Move on by seconds or a `timedelta`, or by what `timedelta` takes, such as `days=1`, and answer the new moment.
+
+        A negative span moves back. Raises `ConfigError` for what is no span, and where the moment would be after the year 9999.
+        """
+        self.set(after(self, span, units))
         return self.now
 
     def set(self, now: datetime) -> None:
         """Go to this moment, forward or back. Raises `ConfigError` where it has no time zone."""
         moment(now, "now")
         self.now = now
+
+
+def after(clock: Clock, span: timedelta | float, units: dict[str, float]) -> datetime:
+    """The moment so long after the clock's. Raises `ConfigError` as `move` does."""
+    said = ", ".join([*([repr(span)] if span or not units else []), *(f"{name}={value!r}" for name, value in units.items())])
+    try:
+        length = (span if isinstance(span, timedelta) else timedelta(seconds=span)) + timedelta(**units)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"({said}) is no span of time: pass seconds, a timedelta, or weeks, days, hours, minutes and seconds by name"
+        ) from error
+    except OverflowError:
+        raise ConfigError(f"({said}) is longer than Python can count: it ends with the year 9999") from None
+    try:
+        return clock.now + length
+    except OverflowError:
+        raise ConfigError(f"({said}) from {clock.now.isoformat()} lies outside of the years 1 to 9999") from None

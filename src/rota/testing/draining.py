@@ -1,4 +1,4 @@
-"""Working through a stretch of time in a test, retries and delays included."""
+"""Working through a stretch of time in a test: retries and delays, limits and pauses."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from rota.app import Rota
-from rota.clock import at, moment
-from rota.errors import ConfigError
+from rota.clock import Micros, at, moment
+from rota.desk import beside
+from rota.errors import ConfigError, NotSupported
 from rota.events import Event
-from rota.testing.clock import Clock
+from rota.testing.clock import Clock, after
+
+_STEP = 500
 
 
 def drain_through(
@@ -17,8 +20,9 @@ def drain_through(
 ) -> list[Event]:
     """Move the app's `Clock` on by `span`, and run in the caller what becomes due on the way, each job at its own moment.
 
-    The span is seconds, a `timedelta`, or what that takes, such as `days=1`. Retries of what fails are among what runs. Raises
-    `ConfigError` where the app goes by another clock.
+    The span is seconds, a `timedelta`, or what that takes, such as `days=1`. Retries of what fails are among what runs, and so
+    are jobs that a rate held, or a partner's limit, at the moment when it has room, and those of paused queues when the pause
+    ends. Raises `ConfigError` where the app goes by another clock.
 
     >>> clock = Clock()
     >>> app = Rota("memory://", clock=clock)
@@ -33,23 +37,45 @@ def drain_through(
     failed broken on attempt 3: it broke
     >>> app.close()
     """
-    clock = app.clock
-    if not isinstance(clock, Clock):
-        raise ConfigError(
-            "drain_through moves the app's clock, and this app has none that can be moved: see rota.testing.Clock"
-        )
-    end = moment(clock.now + (span if isinstance(span, timedelta) else timedelta(seconds=span)) + timedelta(**units), "span")
+    clock = _clock_of(app)
+    end = moment(after(clock, span, units), "span")
+    if end < moment(clock.now, "clock"):
+        raise ConfigError("drain_through goes forward in time: pass a span of zero or more")
     happened = app.drain(queues)
-    while (due := _next(app)) is not None and due <= end:
-        clock.set(at(max(due, moment(clock.now, "clock"))))
+    while (then := _next(app)) is not None and then <= end:
+        clock.set(at(then))
         happened += app.drain(queues)
-    clock.set(at(max(end, moment(clock.now, "clock"))))
+    if end <= moment(clock.now, "clock"):  # a body may have moved it
+        return happened
+    clock.set(at(end))
     return happened + app.drain(queues)
 
 
-def _next(app: Rota) -> int | None:
-    """When the next scheduled job is due; those that are due already are queued."""
+async def adrain_through(
+    app: Rota, span: timedelta | float = 0.0, /, *, queues: Sequence[str] | None = None, **units: float
+) -> list[Event]:
+    """`drain_through` for coroutines: it runs in another thread, as `app.adrain` does."""
+    return await beside(lambda: drain_through(app, span, queues=queues, **units))
+
+
+def _clock_of(app: Rota) -> Clock:
+    if app.eager:
+        raise NotSupported("eager mode runs jobs at once, so none is left to be drained: use rota.testing.fresh_store(app)")
+    if not isinstance(app.clock, Clock):
+        raise ConfigError(
+            "drain_through moves the app's clock, and this app has none that can be moved: see rota.testing.Clock"
+        )
+    return app.clock
+
+
+def _next(app: Rota) -> Micros | None:
+    """The first moment after now at which time alone lets a job run, or may: what is due already has been looked at."""
     now = app.now()
     assert now is not None
-    promoted = app.store.promote(500, now)
-    return None if promoted.next_in is None else now + promoted.next_in
+    promoted = app.store.promote(_STEP, now)
+    while promoted.count == _STEP:
+        promoted = app.store.promote(_STEP, now)
+    moments = [None if span is None else now + span for span in (promoted.next_in, app.store.paused(now).next_in)]
+    if app.limiting is not None:
+        moments += [room.opens_at for room in app.limits() if room.held]
+    return min((each for each in moments if each is not None and each > now), default=None)

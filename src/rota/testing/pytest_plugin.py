@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -35,16 +36,20 @@ def rota_url() -> str:
 
 @pytest.fixture
 def rota_under_test(pytestconfig: pytest.Config) -> Rota:
-    """The app that the setting `rota_app` names, else a new one without tasks. Override it to name yours in code."""
-    from rota import Rota
-
+    """The app that the setting `rota_app` names. Override it to name yours in code."""
     named = str(pytestconfig.getini(INI)).strip()
-    return _found(named) if named else Rota("memory://")
+    if not named:
+        _fail(
+            f"which app rota_app is to be nothing says: set {INI} = module:attribute, for example {INI} = shop.tasks:app, "
+            "in the part of your settings that is pytest's, or override the fixture rota_under_test with one that answers "
+            'your app (or Rota("memory://") for a new one without tasks)'
+        )
+    return _found(named)
 
 
 @pytest.fixture
 def rota_app(rota_under_test: Rota, rota_url: str, rota_clock: Clock) -> Iterator[Rota]:
-    """Your app, for this test on an empty store and by `rota_clock`; it is what it was when the test ends."""
+    """Your app, for this test on an empty store and by `rota_clock`; it is on its own again when the test ends."""
     from rota.testing import fresh_store
 
     with fresh_store(rota_under_test, rota_url, clock=rota_clock) as app:
@@ -54,20 +59,37 @@ def rota_app(rota_under_test: Rota, rota_url: str, rota_clock: Clock) -> Iterato
 def _found(named: str) -> Rota:
     from rota import Rota
 
-    module, colon, attribute = named.partition(":")
-    if not (module and colon and attribute):
-        raise pytest.UsageError(f"{INI} = {named}: name your app as module:attribute, for example shop.tasks:app")
+    name, colon, attribute = named.partition(":")
+    if not (name and colon and attribute) or not all(part.isidentifier() for part in f"{name}.{attribute}".split(".")):
+        _fail(f"{INI} = {named}: name your app as module:attribute, for example shop.tasks:app")
     try:
-        found: object = import_module(module)
+        module = import_module(name)
     except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise  # the app's own code lacks something
-        raise pytest.UsageError(
+        _fail(
             f"{INI} = {named}: there is no module {error.name!r} on Python's path: install your project, or name its directory "
-            'with pytest\'s setting pythonpath, for example pythonpath = ["src"]'
-        ) from None
+            "with pytest's setting pythonpath, for example pythonpath = src"
+        )
+    found: object = module
     for part in attribute.split("."):
-        found = getattr(found, part, None)
+        if not hasattr(found, part):
+            _fail(f"{INI} = {named}: {name} has no attribute {attribute!r}; {_apps_in(module)}")
+        found = getattr(found, part)
     if not isinstance(found, Rota):
-        raise pytest.UsageError(f"{INI} = {named}: {attribute} of {module} is no Rota app, but of type {type(found).__name__}")
+        is_factory = isinstance(found, FunctionType)
+        more = "override the fixture rota_under_test with one that calls it" if is_factory else _apps_in(module)
+        _fail(f"{INI} = {named}: {attribute!r} is no Rota app, but of type {type(found).__name__}; {more}")
     return found
+
+
+def _apps_in(module: ModuleType) -> str:
+    from rota import Rota
+
+    names = [f"{module.__name__}:{name}" for name, value in vars(module).items() if isinstance(value, Rota)]
+    return f"the Rota apps there: {', '.join(names)}" if names else f"there is no Rota app at the top of {module.__name__}"
+
+
+def _fail(said: str) -> NoReturn:
+    """Fail the test that asks, in these words alone."""
+    pytest.fail(said, pytrace=False)
