@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -227,3 +230,39 @@ def test_bodies_that_are_drained_inside_of_a_block_are_not_in_it(kind: str, requ
             shop.send_receipt.enqueue(3)
         connection.rollback()
     assert sorted(shop.found()[1]) == [1, 1, 2, 2]
+
+
+FORKED = """
+import os, signal, threading, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of any fork beside threads
+from rota.within import turns
+
+class Connection: ...  # one that makes itself anew in another process, as Django's do
+
+own, taken, go = Connection(), threading.Event(), threading.Event()
+
+def enqueue():
+    with turns.turn(own):
+        taken.set()
+        go.wait(30)
+
+thread = threading.Thread(target=enqueue)
+thread.start()
+taken.wait(30)
+turns._guard.acquire()  # as if another thread were at it just now
+child = os.fork()
+if not child:
+    signal.alarm(10)
+    with turns.turn(own):
+        os._exit(0)
+turns._guard.release()
+go.set()
+thread.join()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_in_a_forked_child_nobody_has_a_turn() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "0\n"

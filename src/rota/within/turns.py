@@ -6,6 +6,7 @@ The locks are this module's own, since a connection belongs to no app: several m
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -17,6 +18,18 @@ _guard = threading.Lock()
 _blocking: WeakValueDictionary[int, threading.RLock] = WeakValueDictionary()
 _awaited: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 """By the connection's `id`, for not every one takes weak references. Whoever has or awaits a turn keeps both alive."""
+
+
+def _begin_anew() -> None:
+    """A forked child has none of the parent's other threads, so what one of those had would stay taken for ever."""
+    global _guard
+    _guard = threading.Lock()
+    _blocking.clear()
+    _awaited.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def turn(connection: object) -> threading.RLock:
