@@ -115,7 +115,7 @@ def _files() -> dict[str, str]:
 
 
 def _clients() -> dict[int, str]:
-    return _servers[0].backends() if _servers and _servers[0].running else {}
+    return _servers[0].clients() if _servers and _servers[0].running else {}
 
 
 def _disconnected_soon(before: dict[int, str]) -> list[str]:
@@ -126,4 +126,4 @@ def _disconnected_soon(before: dict[int, str]) -> list[str]:
         left = [said for pid, said in _clients().items() if pid not in before]
         if not left or monotonic() > end:
             return left
-        pause.wait(0.01)
+        pause.wait(0.001)

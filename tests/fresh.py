@@ -27,3 +27,15 @@ def fresh_url(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterat
                 yield url
         case _:
             raise ValueError(f"no store is called {kind!r}")
+
+
+@contextmanager
+def ready_url(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    """The same, for tests that need no more than a store whose tables are there: it may have been used and emptied."""
+    if kind != "postgres":
+        with fresh_url(kind, request, folder) as url:
+            yield url
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    with server.tables() as url:
+        yield url

@@ -15,11 +15,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Literal
-from urllib.parse import urlencode
+from typing import Literal, LiteralString
+from urllib.parse import quote, urlencode
 
 import psutil
 import psycopg
+from psycopg.sql import SQL, Identifier
+
+from rota.stores import open_store
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # where no one is logged in, platformdirs warns that there is no runtime directory
@@ -38,9 +41,32 @@ SETTINGS = {
     "fsync": "on",
     "shared_buffers": "32MB",
     "max_connections": "200",
+    "max_prepared_transactions": "4",
     "log_min_messages": "warning",
     "autovacuum_naptime": "5min",
 }
+
+
+SHAPE: LiteralString = """
+select relname, attname, atttypid, attnotnull
+from pg_class join pg_attribute on attrelid = pg_class.oid
+where relnamespace = (select oid from pg_namespace where nspname = %(schema)s) and attnum > 0
+union all
+select relname, tgname, 0, tgenabled = 'D'
+from pg_class join pg_trigger on tgrelid = pg_class.oid
+where relnamespace = (select oid from pg_namespace where nspname = %(schema)s)
+union all
+select '', proname, 0, false from pg_proc where pronamespace = (select oid from pg_namespace where nspname = %(schema)s)
+order by 1, 2
+"""
+SIZE: LiteralString = """
+select sum(pg_relation_size(oid)) from pg_class where relnamespace = (select oid from pg_namespace where nspname = %(schema)s)
+"""
+TABLES: LiteralString = """
+select tablename from pg_tables where schemaname = %(schema)s and tablename <> 'rota_migrations'
+"""
+MUCH = 2_000_000
+"""So many bytes are more than what most tests leave."""
 
 
 class PostgresServer:
@@ -56,6 +82,9 @@ class PostgresServer:
         self.directory = Path(tempfile.mkdtemp(prefix="rota-pg-"))
         self.data = self.directory / "data"
         self._names = count(1)
+        self._kept: psycopg.Connection[tuple[object, ...]] | None = None
+        self._made: dict[str, list[tuple[object, ...]]] = {}
+        self._spare: list[str] = []
         if self._user is not None:
             let_in(self._user, self.directory)
         self._guard = self._guarded()
@@ -120,12 +149,14 @@ class PostgresServer:
 
     def close(self) -> None:
         """Stop the server and remove its directory."""
+        if self._kept is not None:
+            self._kept.close()
         self._guard.communicate()
 
     # -- what is in it --------------------------------------------------------------------------
 
     def url(self, database: str = "postgres", **query: str) -> str:
-        return f"postgresql://postgres@/{database}?{urlencode({'host': str(self.directory)} | query)}"
+        return f"postgresql://postgres@/{database}?{urlencode({'host': str(self.directory)} | query, quote_via=quote)}"
 
     def connect(self, database: str = "postgres") -> psycopg.Connection[tuple[object, ...]]:
         return psycopg.connect(self.url(database), autocommit=True)
@@ -152,18 +183,38 @@ class PostgresServer:
         try:
             yield self.url(schema=name)
         finally:
-            with self.connect() as admin:
-                admin.execute("set client_min_messages = warning")
-                admin.execute(psycopg.sql.SQL("drop schema if exists {} cascade").format(psycopg.sql.Identifier(name)))
+            self._drop(name)
+
+    @contextmanager
+    def tables(self) -> Iterator[str]:
+        """The URL of a schema in which the store's tables are, all of them empty.
+
+        Tables that were made once are emptied and lent again, since making them takes longer than most tests. They are dropped
+        instead where they are no longer as Rota makes them, or have grown.
+        """
+        name = self._spare.pop() if self._spare else f'Rota "{next(self._names)}" a-b'
+        url = self.url(schema=name)
+        if name not in self._made:
+            store = open_store(url)
+            store.open()
+            store.close()
+            self._made[name] = self._shape(name)
+        try:
+            yield url
+        finally:
+            if self._shape(name) == self._made[name] and self._emptied(name):
+                self._spare.append(name)
+            else:
+                self._drop(name)
 
     def backends(self) -> dict[int, str]:
         """The clients that are connected now, by process id, each with what it is called and what it did last."""
         with self.connect() as admin:
-            rows = admin.execute(
-                "select pid, datname || ' ' || application_name || ': ' || left(query, 200) from pg_stat_activity"
-                " where backend_type = 'client backend' and pid <> pg_backend_pid()"
-            ).fetchall()
-        return {int(str(pid)): str(said) for pid, said in rows}
+            return self._clients(admin)
+
+    def clients(self) -> dict[int, str]:
+        """The same, asked over a connection that is kept: it is one of them, though not in this answer."""
+        return self._clients(self._admin())
 
     def terminate_backends(self) -> int:
         """Cut every client off, as an administrator or a failover does, and say how many there were."""
@@ -173,6 +224,41 @@ class PostgresServer:
                 " where backend_type = 'client backend' and pid <> pg_backend_pid()"
             ).fetchall()
         return len(rows)
+
+    def _clients(self, admin: psycopg.Connection[tuple[object, ...]]) -> dict[int, str]:
+        rows = admin.execute(
+            "select pid, datname || ' ' || application_name || ': ' || left(query, 200) from pg_stat_activity"
+            " where backend_type = 'client backend' and pid <> pg_backend_pid()"
+        ).fetchall()
+        return {int(str(pid)): str(said) for pid, said in rows}
+
+    def _admin(self) -> psycopg.Connection[tuple[object, ...]]:
+        """A connection that is kept, since a new one takes ten times as long as a question; a new one if it was cut off."""
+        if self._kept is not None:
+            with suppress(psycopg.OperationalError):
+                self._kept.execute("select 1")
+                return self._kept
+            self._kept.close()
+        self._kept = self.connect()
+        self._kept.execute("set client_min_messages = warning")
+        return self._kept
+
+    def _drop(self, schema: str) -> None:
+        self._admin().execute(SQL("drop schema if exists {} cascade").format(Identifier(schema)))
+
+    def _shape(self, schema: str) -> list[tuple[object, ...]]:
+        """What there is in a schema: tables, indexes, their columns, triggers and functions."""
+        return self._admin().execute(SHAPE, {"schema": schema}).fetchall()
+
+    def _emptied(self, schema: str) -> bool:
+        """Delete all rows from the store's tables, unless they take much room."""
+        [[size]] = self._admin().execute(SIZE, {"schema": schema}).fetchall()
+        if int(str(size)) > MUCH:
+            return False
+        each = SQL("delete from {}.{}")
+        tables = [str(table) for (table,) in self._admin().execute(TABLES, {"schema": schema}).fetchall()]
+        self._admin().execute(SQL(";").join(each.format(Identifier(schema), Identifier(table)) for table in tables))
+        return True
 
     def _run(self, program: str, *arguments: str) -> None:
         # Output goes to a file: the server inherits a pipe and would keep the reader waiting for its end.
