@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from email.errors import InvalidHeaderDefect
 from email.headerregistry import Address, AddressHeader, Group
 
 from msgspec import Struct
@@ -48,6 +49,13 @@ def groups(header: object, where: str) -> tuple[Group, ...]:
     """What an address header is made of; an address in no group is a group without a name."""
     if not isinstance(header, AddressHeader):
         raise MessageRefused(f"{where}: it was not made as an address header: use an EmailMessage with its usual policy")
+    # Its parser makes something of anything, and says beside it what it passed over: the second of two without a comma.
+    wrong = [each for each in header.defects if isinstance(each, InvalidHeaderDefect)]  # type: ignore[attr-defined]
+    if wrong:
+        for group in header.groups:
+            for address in group.addresses:
+                _of(address, where)  # which may have better words for it
+        raise MessageRefused(f"{where}: {brief(str(header))} is no address or list of them: {wrong[0]}")
     return tuple(header.groups)
 
 

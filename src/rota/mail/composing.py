@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from email.message import EmailMessage
 from pathlib import Path
 
+from rota.codec.wire import brief
+
 Attachment = Path | tuple[str, bytes] | tuple[str, bytes, str]
 """A file; or its name and content, and perhaps its type, such as `application/pdf`."""
 
@@ -43,8 +45,9 @@ def compose(
             continue
         try:
             message[name] = value if isinstance(value, str) else ", ".join(value)
-        except ValueError as error:
-            raise MessageRefused(f"{name}: {value!r:.80} cannot be a header: {error}") from error
+        except Exception as error:  # the parser of headers has raised a great many things
+            why = error if isinstance(error, ValueError) else "it cannot be read"
+            raise MessageRefused(f"{name}: {brief(value)} cannot be a header: {why}") from error
     if text is not None or html is None:
         message.set_content(text or "")
         if html is not None:

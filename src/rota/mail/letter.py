@@ -44,7 +44,7 @@ class Letter(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def message(self) -> EmailMessage:
         """The message, parsed anew, to be looked at."""
-        return email.message_from_bytes(self.wire(), policy=policy.default)
+        return email.message_from_string(self.content, policy=policy.default)
 
 
 class Delivery(Struct, frozen=True, kw_only=True):

@@ -53,7 +53,7 @@ def _filled(part: Message) -> bool:
 
 def _mend(part: Message) -> None:
     """Encode a part that cannot be carried as it is."""
-    content = part.get_payload()
+    content = vars(part)["_payload"]  # get_payload would put question marks in the place of bytes
     if part.is_multipart() or not isinstance(content, str) or _carried(content):
         return
     encoding = str(part.get("Content-Transfer-Encoding", "")).strip().lower()

@@ -150,10 +150,6 @@ class Session(smtplib.SMTP):
         elif "LOGIN" in offered:
             self._say("AUTH", f"AUTH LOGIN {_base64(user)}", 3)
             self._say("AUTH", _base64(password), 2)
-        elif "CRAM-MD5" in offered:
-            self._doing = "AUTH"
-            self.user, self.password = user, password
-            self._heed(Reply(*self.auth("CRAM-MD5", self.auth_cram_md5, initial_response_ok=False)), 2)
         else:
             raise self._put_off(f"it takes no user and password here (AUTH is {' '.join(offered) or 'not offered'})")
 
