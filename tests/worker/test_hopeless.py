@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
+import threading
 from contextlib import closing
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
@@ -52,22 +55,60 @@ def test_a_worker_that_can_never_beat_ends_and_hands_its_jobs_back(
     assert app.workers() == []
 
 
+@pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)
+def test_a_worker_that_can_never_queue_what_is_due_ends_although_it_claims(
+    app: Rota, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else nobody would see that its jobs of later never start, as long as there are others."""
+    monkeypatch.setattr("rota.worker.ledger.FATAL_TRIES", 3)
+    worker = Worker(app, poll=0.1)
+
+    @app.task
+    def quick() -> None:
+        if not worker.wait(0.01):
+            quick.enqueue()
+
+    quick.enqueue()
+    later = quick.using(queue="later", delay=0.1).enqueue()
+    refuse(app, "no job may be queued", "old.state = 'scheduled' and new.state = 'queued'")
+    assert worker.run() == 1
+    assert "no job may be queued" in caplog.text
+    assert app.workers() == []
+    assert app.stats().states[State.SUCCEEDED] > 0
+    assert later.refresh().status is State.SCHEDULED
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_worker_whose_pulse_stops_ends(store_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever stopped it, a clock that exits for example: else its jobs would be another's while it runs them."""
+
+    def clock() -> datetime:
+        if threading.current_thread().name == "rota-pulse":
+            sys.exit("the clock stands still")
+        return datetime.now(UTC)
+
+    with Rota(store_url, clock=clock) as app:
+        assert Worker(app, lease=0.6).run() == 1
+        assert "the lease cannot be kept, so the worker ends: SystemExit: the clock stands still" in caplog.text
+        assert app.workers() == []
+
+
 def refuse_claims(app: Rota) -> None:
-    """By a trigger."""
+    refuse(app, "no job may be claimed", "new.worker is not null")
+
+
+def refuse(app: Rota, words: str, change: str) -> None:
+    """Have the store say these words to a change of a job, by a trigger."""
     facts = app.stats().facts
     if facts["store"] == "sqlite":
         with closing(sqlite3.connect(str(facts["path"]), isolation_level=None)) as file:
             file.execute(
-                "create trigger refuse before update on rota_jobs when new.worker is not null"
-                " begin select raise(abort, 'no job may be claimed'); end"
+                f"create trigger refuse before update on rota_jobs when {change} begin select raise(abort, '{words}'); end"
             )
         return
     with psycopg.connect(app.url.replace("schema=", "application_name="), autocommit=True) as server:
         server.execute(psycopg.sql.SQL("set search_path to {}").format(psycopg.sql.Identifier(str(facts["schema"]))))
+        server.execute(f"create function refuse() returns trigger language plpgsql as $$ begin raise '{words}'; end $$")
         server.execute(
-            "create function refuse() returns trigger language plpgsql as $$ begin raise 'no job may be claimed'; end $$"
-        )
-        server.execute(
-            "create trigger refuse before update on rota_jobs for each row"
-            " when (new.worker is not null) execute function refuse()"
+            f"create trigger refuse before update on rota_jobs for each row when ({change}) execute function refuse()"
         )

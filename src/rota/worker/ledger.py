@@ -87,7 +87,9 @@ class Ledger:
         self._own: Run | None = None
         """A job for the thread that claimed it."""
         self._errors = 0
-        """How many unforeseen errors came since a turn was answered."""
+        """How many unforeseen errors came since a turn was answered and all else was done as well."""
+        self._heard = False
+        """Whether a turn was answered since the last of them."""
         self.failed = False
         """Whether it ended because it could not do its work."""
 
@@ -150,6 +152,7 @@ class Ledger:
         except Exception:
             self._lose_line()
             self._errors += 1
+            self._heard = False
             log.exception("the ledger met an error and goes on")
             if self._errors >= FATAL_TRIES:
                 log.critical("the ledger cannot go on after %d errors in a row", self._errors)
@@ -193,6 +196,8 @@ class Ledger:
             self._lookout.promote()
         if not self._more_now() and not self._done():
             self._sleep(line)
+        if self._heard:  # where claims go well and due jobs can never be queued, this is not reached
+            self._errors = 0
 
     def begin_on(self, line: Line) -> None:
         """Use this line until it breaks."""
@@ -344,7 +349,7 @@ class Ledger:
             self._lookout.after(posted.ask, turn.claimed)
 
     def _answered(self) -> None:
-        self._errors = 0
+        self._heard = True
         self._backoff.over()
 
     def _ring_at(self, line: Line) -> None:

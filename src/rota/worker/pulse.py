@@ -82,6 +82,13 @@ class Pulse:
             self._thread.join(10)
 
     def _serve(self) -> None:
+        try:
+            self._beat_until_the_end()
+        except BaseException as error:  # noqa: BLE001  # such as an exit that a clock or a handler of log records asks for
+            log.critical("the lease cannot be kept, so the worker ends: %s: %s", type(error).__name__, error)
+            self._hopeless()
+
+    def _beat_until_the_end(self) -> None:
         self._beat_at = time.monotonic() + self._interval  # joining was the first
         errors = 0
         while not self._stopping.is_set():
