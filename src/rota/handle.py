@@ -93,8 +93,11 @@ class Job(Generic[R_co]):
 
     @property
     def progress(self) -> Progress | None:
-        """How far the body last said it is; `None` when it said nothing."""
-        return None if self.row.progress is None else msgspec.json.decode(self.row.progress, type=Progress)
+        """How far the body last said it is; `None` when it said nothing, or nothing that can be read any more."""
+        try:
+            return None if self.row.progress is None else msgspec.json.decode(self.row.progress, type=Progress)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
 
     @property
     def run_at(self) -> datetime:

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import cache
+from importlib import import_module
+from operator import methodcaller
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -18,11 +20,12 @@ import msgspec
 
 from rota import forks
 from rota.clock import machine_now
-from rota.errors import ConfigError, SchemaMismatch, StoreError, StoreUnavailable
+from rota.errors import ConfigError, SchemaMismatch, StoreError
 from rota.model import Migration
 from rota.stores import queries, versions
 from rota.stores.database import Params, Row
 from rota.stores.rows import as_json
+from rota.stores.sqlite_errors import meaning
 from rota.stores.sqlite_line import Commits
 
 T = TypeVar("T")
@@ -31,8 +34,9 @@ _OLDEST = (3, 35, 0)
 _LOG_LIMIT = 64 * 1024 * 1024
 _FORK_PATIENCE = 5.0
 """Seconds that a fork waits for a transaction of another thread."""
-_MISSING = re.compile("no such (table|column)|table .* has no column")
 _LIST = re.compile(r"\bin :(\w+)")
+_TEXT = methodcaller("decode", "utf-8", "surrogateescape")
+"""Reads any bytes: where one job's arguments are damaged, it is they that are refused, and no look at others fails."""
 
 
 class Cursor:
@@ -49,7 +53,7 @@ class Cursor:
             if answer is None and cursor.description is not None:
                 answer = cursor.fetchall()
                 if cursor.description[0][0] == "packed":
-                    answer = msgspec.json.decode(answer[0][0])
+                    answer = _unpacked(answer[0][0])
         return answer or []
 
     def script(self, text: str) -> None:
@@ -68,6 +72,10 @@ class Engine(Protocol):
 
         Else tables that are missing or old raise `SchemaMismatch`.
         """
+        ...
+
+    def there(self) -> bool:
+        """Whether there are tables; opens and makes nothing."""
         ...
 
     def pending(self) -> list[Migration]:
@@ -127,11 +135,28 @@ class FileEngine:
                     return self._open(migrates)
         return []
 
+    def there(self) -> bool:
+        return self._looked(_made) or False
+
     def pending(self) -> list[Migration]:
+        seen = self._looked(lambda reader: versions.pending(Cursor(reader).run if _made(reader) else None, "sqlite", {}))
+        return versions.pending(None, "sqlite", {}) if seen is None else seen
+
+    def _refusal(self) -> SchemaMismatch | None:
+        """Why the file cannot be used as it is."""
+
+        def look(reader: sqlite3.Connection) -> SchemaMismatch | None:
+            return None if _fits(reader) else versions.refusal(Cursor(reader).run if _made(reader) else None, "sqlite", url)
+
+        url = f"sqlite:///{self.path}"
+        return self._looked(look) if self.path.exists() else versions.refusal(None, "sqlite", url)
+
+    def _looked(self, look: Callable[[sqlite3.Connection], T]) -> T | None:
+        """What is seen in the file as it is, `None` where there is none: nothing is made or set."""
         if not self.path.exists():
-            return versions.pending(None, "sqlite", {})
+            return None
         with self._errors(), closing(self.connect()) as reader:
-            return versions.pending(Cursor(reader).run if _made(reader) else None, "sqlite", {})
+            return look(reader)
 
     def read(self, query: str, params: Params) -> list[Row]:
         with self._reading, self._errors():
@@ -155,6 +180,7 @@ class FileEngine:
     def connect(self) -> sqlite3.Connection:
         with self._errors():
             connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=256)
+            connection.text_factory = _TEXT
             connection.execute(f"pragma busy_timeout = {int(self._patience * 1000)}")
             return connection
 
@@ -186,9 +212,11 @@ class FileEngine:
         }
 
     def _open(self, migrates: bool) -> list[str]:
+        if not migrates and (refusal := self._refusal()) is not None:
+            raise refusal
         writer = self.connect()
         try:
-            ran = self._prepare(writer, migrates)
+            ran = self._prepare(writer)
             reader = self.connect()
         except BaseException:
             writer.close()
@@ -197,15 +225,13 @@ class FileEngine:
         self._writer, self._reader = writer, reader
         return ran
 
-    def _prepare(self, writer: sqlite3.Connection, migrates: bool) -> list[str]:
+    def _prepare(self, writer: sqlite3.Connection) -> list[str]:
         self._until_free(lambda: writer.execute(f"pragma journal_mode = {self._journal}").fetchone())
         writer.execute("pragma synchronous = full")
         self._full_sync = True
         writer.execute(f"pragma journal_size_limit = {_LOG_LIMIT}")
         ran: list[str] = []
         if not _fits(writer):
-            if not migrates:
-                raise versions.refusal(Cursor(writer).run if _made(writer) else None, "sqlite")
             ran = self._transaction(writer, _migrate)
         if self._journal == "wal":
             # Waiting to begin is done here, more fairly than by SQLite, and nothing else waits in this mode.
@@ -271,10 +297,14 @@ class MemoryEngine:
                     connection = sqlite3.connect(
                         ":memory:", isolation_level=None, check_same_thread=False, cached_statements=256
                     )
+                    connection.text_factory = _TEXT
                     ran = _migrate(Cursor(connection))
                     self._connection = connection
                     return ran
         return []
+
+    def there(self) -> bool:
+        return True
 
     def pending(self) -> list[Migration]:
         return []  # nobody made tables in this memory before
@@ -308,6 +338,13 @@ class MemoryEngine:
 
     def vitals(self) -> tuple[list[str], dict[str, str | int | float]]:
         return [], {"store": "memory", "version": sqlite3.sqlite_version}
+
+
+def _unpacked(text: str) -> list[Row]:
+    try:
+        return list(msgspec.json.decode(text))
+    except UnicodeEncodeError:  # bytes that are no UTF-8 are in it, which this does not read
+        return list(import_module("json").loads(text))
 
 
 def _commit(connection: sqlite3.Connection, do: Callable[[Cursor], T]) -> T:
@@ -355,33 +392,6 @@ def _nested(path: Path | str) -> StoreError:
         f"the SQLite file {path} is being written to by this very thread: a limit's key function may not change "
         "anything in the store that asks it"
     )
-
-
-def meaning(error: sqlite3.Error, path: Path, patience: float) -> StoreError:
-    """What a driver's error means to whoever runs jobs, in one line."""
-    name = getattr(error, "sqlite_errorname", "")
-    match "_".join(name.split("_")[:2]):
-        case "SQLITE_FULL":
-            return StoreUnavailable(f"the disk is full, so the SQLite file {path} cannot be written: make room")
-        case "SQLITE_IOERR":
-            return StoreUnavailable(f"the disk is full or broken, so the SQLite file {path} cannot be used ({name}: {error})")
-        case "SQLITE_BUSY" | "SQLITE_LOCKED":
-            return StoreUnavailable(
-                f"the SQLite file {path} was locked by another connection for {patience:g} s: find the transaction that stays "
-                "open; within one of your own, enqueue over its connection"
-            )
-        case "SQLITE_CANTOPEN" | "SQLITE_READONLY" | "SQLITE_PERM":
-            return StoreUnavailable(
-                f"the SQLite file {path} cannot be opened for writing ({error}): look at its rights and its directory's"
-            )
-        case "SQLITE_CORRUPT" | "SQLITE_NOTADB":
-            return StoreError(f"{path} is damaged or no SQLite file ({error}): restore it from a backup, or name another file")
-        case _ if _MISSING.match(f"{error}"):
-            return SchemaMismatch(
-                f"the tables in the SQLite file {path} are not those of this Rota ({error}): run `rota migrate`"
-            )
-        case _:
-            return StoreError(f"the SQLite file {path} refused a query: {error}")
 
 
 def _check_version() -> None:
