@@ -77,6 +77,54 @@ def test_receipt(rota_app):
     result.stdout.no_fnmatch_line("*asserting.py*")
 
 
+def test_every_test_may_be_had_ask_for_it_those_of_unittest_too(project: pytest.Pytester) -> None:
+    project.makeini("[pytest]\nrota_app = tasks:app\npythonpath = .\nusefixtures = rota_app")
+    code = """
+import unittest
+from tasks import app, send_receipt
+from rota.testing import aassert_enqueued, assert_enqueued, enqueued
+
+def test_function():
+    send_receipt.enqueue(1)
+    assert len(enqueued(app)) == 1
+
+class Methods(unittest.TestCase):
+    def test_method(self):
+        send_receipt.enqueue(2)
+        assert len(enqueued(app)) == 1
+
+class Coroutines(unittest.IsolatedAsyncioTestCase):
+    async def test_method(self):
+        await send_receipt.aenqueue(3)
+        await aassert_enqueued(send_receipt, 3)
+        assert [str(event) for event in await app.adrain()] == ["ran tasks.send_receipt"]
+"""
+    run(project, code).assert_outcomes(passed=3)
+
+
+def test_one_test_may_be_about_two_apps_and_run_for_each_of_many(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(tasks=f"{TASKS}\nother = Rota('postgresql://production.invalid/other')")
+    code = """
+import pytest
+import tasks
+from rota.testing import enqueued, fresh_store
+
+@pytest.fixture(params=["app", "other"])
+def rota_under_test(request):
+    return getattr(tasks, request.param)
+
+@pytest.fixture
+def second(rota_app, rota_clock):
+    with fresh_store(tasks.app if rota_app is tasks.other else tasks.other, clock=rota_clock) as app:
+        yield app
+
+def test_both(rota_app, second):
+    rota_app.send("elsewhere")
+    assert (len(enqueued(rota_app)), enqueued(second)) == (1, [])
+"""
+    run(pytester, code).assert_outcomes(passed=2)
+
+
 def test_the_app_and_its_store_may_be_named_in_code(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(tasks=TASKS)
     code = """
@@ -170,3 +218,14 @@ class Receipts(unittest.TestCase):
         assert assert_enqueued(self.app.named("shop.send_receipt"), 42) == job
         with pytest.raises(AssertionError):
             assert_enqueued(self.app.named("shop.send_receipt"), 43)
+
+    def test_a_failure_shows_nothing_of_rota(self) -> None:
+        class Failing(unittest.TestCase):
+            def test_it(self) -> None:
+                assert_enqueued(Receipts.app.named("shop.send_receipt"), 42)
+
+        result = unittest.TestResult()
+        Failing("test_it").run(result)
+        [(_, told)] = result.failures
+        assert "nothing was enqueued at all" in told
+        assert "asserting.py" not in told

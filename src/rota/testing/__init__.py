@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     )
     from rota.testing.clock import Clock
     from rota.testing.draining import adrain_through, drain_through
-    from rota.testing.fresh import fresh_store
+    from rota.testing.fresh import emptied, fresh_store
 
 __all__ = [
     "Clock",
@@ -32,11 +32,18 @@ __all__ = [
     "assert_not_enqueued",
     "assert_nothing_enqueued",
     "drain_through",
+    "emptied",
     "enqueued",
     "fresh_store",
 ]
 
-_MODULES = {"Clock": "clock", "drain_through": "draining", "adrain_through": "draining", "fresh_store": "fresh"}
+_MODULES = {
+    "Clock": "clock",
+    "drain_through": "draining",
+    "adrain_through": "draining",
+    "fresh_store": "fresh",
+    "emptied": "fresh",
+}
 """Where the names are that are no assertions."""
 
 if "pytest" in sys.modules:  # so that a broken promise shows the values that broke it

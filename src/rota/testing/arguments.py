@@ -128,9 +128,8 @@ def _fitting(task: Task[..., Any, Any], name: str, value: object) -> object:
     try:
         return msgspec.json.decode(_written(value), type=kinds[name].type, dec_hook=revive)
     except Exception as error:
-        raise ArgumentsError(
-            f"{task.name} has no job with {name}={brief(value)}: {error}; pass what the annotation says"
-        ) from error
+        said = f"{task.name} takes no {name}={brief(value)}: {error}; pass what the annotation says"
+        raise ArgumentsError(said) from error
 
 
 # -- in words -----------------------------------------------------------------------------------

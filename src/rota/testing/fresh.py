@@ -7,12 +7,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from rota.app import Rota
-from rota.clock import Clock
+from rota.clock import LONGEST, Clock
 from rota.codec.wire import brief
 from rota.desk import StoreDesk
 from rota.errors import ConfigError
-from rota.model import Filter, State
-from rota.stores import open_store
+from rota.ids import new_id
+from rota.inline import LEASE
+from rota.model import Filter, LimitRow, Move, State, WorkerRow
+from rota.operate import free_held
+from rota.stores import Store, open_store
 
 
 @contextmanager
@@ -42,7 +45,7 @@ def fresh_store(app: Rota, url: str = "memory://", *, clock: Clock | None = None
         if store.find(Filter(tuple(State)), 1):
             raise ConfigError(
                 f"the store {store.url} has jobs already, so what a test finds there may not be its own: name an empty one, "
-                "such as memory:// or a file in a new directory (tmp_path in pytest)"
+                "such as memory:// or a file in a new directory (tmp_path in pytest), or empty it with rota.testing.emptied"
             )
         _set(app, meanwhile)
         _forget(app)
@@ -56,6 +59,57 @@ def fresh_store(app: Rota, url: str = "memory://", *, clock: Clock | None = None
         store.close()
 
 
+def emptied(url: str, **options: Any) -> str:
+    """Delete all jobs of a store, running ones too, with its workers, pauses, sizes of limits and what these let through.
+
+    For tests whose store has to be in one database with their own tables, and so is not a new one each time. Answers the URL,
+    for `fresh_store`. Nothing asks back: never name a store that is not a test's own.
+
+    >>> import os, tempfile
+    >>> url = f"sqlite:///{os.path.join(tempfile.mkdtemp(), 'jobs.db')}"
+    >>> with Rota(url) as app:
+    ...     job = app.send("shop.send_receipt", 42)
+    >>> with fresh_store(app, emptied(url)):
+    ...     app.jobs()
+    []
+    """
+    store = open_store(url, **options)
+    try:
+        store.open()
+        _empty(store)
+    finally:
+        store.close()
+    return url
+
+
+def _empty(store: Store) -> None:
+    for worker in store.workers():
+        store.leave(worker.id)  # what it holds may then be deleted
+    _free(store)
+    last = None
+    while rows := store.find(Filter(tuple(State)), _STEP, last):
+        store.change(Move.DELETE, [row.id for row in rows])
+        last = rows[-1].id
+    for pause in store.pauses():
+        store.resume(pause.queue)
+    for name in store.overrides():
+        store.set_limit(name, None)
+    before: list[LimitRow] = []
+    while (rooms := store.rooms()) and rooms != before:
+        before = rooms
+        store.prune({}, _STEP, store.vitals().now + LONGEST)
+
+
+def _free(store: Store) -> None:
+    """Have no limit hold jobs, for a limit that holds some is kept."""
+    tasks = sorted({count.task for count in store.counts() if count.state is State.HELD})
+    worker = WorkerRow(new_id(), "emptied", "", 0, None, tasks, concurrency=1, lease=LEASE, version="")
+    store.join(worker)
+    free_held(store, worker.id, None)
+    store.leave(worker.id)
+
+
+_STEP = 500
 _ABSENT = object()
 
 

@@ -45,6 +45,10 @@ class DjangoConnection:
         """Have `call` run once the caller's transaction is committed, and never if it is not."""
         transaction.on_commit(call, using=self._connection.alias)
 
+    def to_come(self) -> list[Callable[[], object]]:
+        """What runs once the transaction that is open is committed."""
+        return [call for _, call, *_ in self._connection.run_on_commit]
+
     def _look(self, steps: Steps[T], dialect: Dialect) -> T:
         def execute(statement: Statement) -> list[Row]:
             with self._connection.cursor() as cursor:

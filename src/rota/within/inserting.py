@@ -32,9 +32,23 @@ def insert(
         after_commit: Callable[[Callable[[], Any]], None] | None = getattr(foreign, "after_commit", None)
         if after_commit is None or raised:
             raise
-    taken = list(jobs)
-    after_commit(lambda: place.insert(taken, now()))
-    return [Inserted(job.id) for job in taken]
+    handover = Handover(list(jobs), place, now)
+    after_commit(handover)
+    return [Inserted(job.id) for job in handover.jobs]
+
+
+class Handover:
+    """Jobs that their store takes when this is called, once the transaction that they belong to is committed elsewhere."""
+
+    def __init__(self, jobs: list[NewJob], store: Store, now: Callable[[], Micros | None]) -> None:
+        self.jobs = jobs
+        self.store = store
+        self.done = False
+        self._now = now
+
+    def __call__(self) -> None:
+        self.store.insert(self.jobs, self._now())
+        self.done = True
 
 
 async def ainsert(
