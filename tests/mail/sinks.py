@@ -100,6 +100,7 @@ class Odd:
     most: int = 1_000
     """How many connections it takes at once; others hear 421."""
     extensions: tuple[str, ...] = ("8BITMIME", "SMTPUTF8")
+    reads_letters: bool = True
     hold: threading.Event | None = None
     """Where set, the answer to a letter waits for it."""
 
@@ -171,7 +172,7 @@ class Odd:
         self._answer(client, "greeting", "220 odd")
         sender, recipients = "", list[str]()
         while line := lines.readline():
-            command = line.decode().strip()
+            command = line.decode("utf-8", "replace").strip()
             self.commands.append(command)
             word = command.split()[0].upper()
             match word:
@@ -187,6 +188,8 @@ class Odd:
                         recipients.append(_address(command))
                 case "DATA":
                     if self._answer(client, word, "354 go on"):
+                        if not self.reads_letters:
+                            self._ended.wait()
                         content = _content(lines)
                         if self.hold is not None:
                             self.holding.release()

@@ -172,7 +172,9 @@ class Mailer:
 
     async def adeliver_later(self, message: EmailMessage | Letter, **options: Unpack[LaterOptions]) -> Job[Delivery]:
         """`deliver_later` for coroutines."""
-        letter = self.letter(message)
+        import asyncio
+
+        letter = await asyncio.to_thread(self.letter, message)  # which takes a while where much is attached
         try:
             return await self.task.using(**options).aenqueue(letter)
         except PayloadTooLarge as error:
