@@ -13,6 +13,9 @@ from rota.hooks import FailedAttempt, Hook, Hooks, When
 from rota.model import Again, Cancelled, Claimed, Failed, JobRow, Lost, Outcome, Released, Snoozed, State, Succeeded
 from rota.wrapping import HookLoop, tell_of
 
+Restore = Callable[[str], None] | None
+"""Sets the context variables that a job brought along; none where an app has declared none."""
+
 
 def concerns(hooks: Hooks, run: Run, outcome: Outcome) -> bool:
     """Whether a hook wants to hear of this end. None does of a job that was snoozed, handed back or cancelled."""
@@ -30,8 +33,9 @@ def concerns(hooks: Hooks, run: Run, outcome: Outcome) -> bool:
 class Aftermath:
     """Calls the hooks of ends, one after the other, in the thread that it is used by."""
 
-    def __init__(self, hooks: Hooks) -> None:
+    def __init__(self, hooks: Hooks, restore: Restore = None) -> None:
         self._hooks = hooks
+        self._restore = restore
         self._loop = HookLoop()
 
     def __enter__(self) -> Aftermath:
@@ -46,13 +50,13 @@ class Aftermath:
         match outcome:
             case Succeeded():
                 if hooks := self._hooks.of(When.SUCCESS, job.task):  # a result is read for those alone who want it
-                    self._call(hooks, job, _result(run, outcome), run)
+                    self._call(hooks, job, _result(run, outcome), run.job.context)
             case Failed(failure) | Again(failure):
                 wait = outcome.wait if isinstance(outcome, Again) else None
                 failed = FailedAttempt(
                     failure.type, failure.message, failure.trace, wait is None, wait=wait, error=run.error_behind(failure)
                 )
-                self._call(self._hooks.of(When.FAILURE, job.task), job, failed, run)
+                self._call(self._hooks.of(When.FAILURE, job.task), job, failed, run.job.context)
             case Snoozed() | Released() | Cancelled():
                 pass
             case _:
@@ -75,17 +79,18 @@ class Aftermath:
         final = job.state is State.FAILED
         message = f"worker lost: the lease of {job.who} ran out"
         failed = FailedAttempt("WorkerLost", message, "", final, lost=True, wait=None if final else 0)
-        self._call(self._hooks.of(When.FAILURE, job.task), CurrentJob(_claimed(job, row), _Gone()), failed)
+        claimed = _claimed(job, row)
+        self._call(self._hooks.of(When.FAILURE, job.task), CurrentJob(claimed, _Gone()), failed, claimed.context)
 
-    def _call(self, hooks: list[Hook], job: CurrentJob, said: object, run: Run | None = None) -> None:
+    def _call(self, hooks: list[Hook], job: CurrentJob, said: object, context: str | None) -> None:
         for hook in hooks:
-            copy_context().run(self._call_one, hook, job, said, run)
+            copy_context().run(self._call_one, hook, job, said, context)
 
-    def _call_one(self, hook: Hook, job: CurrentJob, said: object, run: Run | None) -> None:
+    def _call_one(self, hook: Hook, job: CurrentJob, said: object, context: str | None) -> None:
         enter(job)
         try:
-            if run is not None and run.job.context is not None and not run.is_unknown:
-                run.task.desk.restore(run.job.context)
+            if context is not None and self._restore is not None:
+                self._restore(context)
             answer = hook.function(job, said)
             if isinstance(answer, Coroutine):
                 self._loop.run(answer, copy_context())
@@ -112,4 +117,5 @@ def _claimed(job: Lost, row: JobRow | None) -> Claimed:
     """The job as the lost attempt had it."""
     if row is None:
         return Claimed(job.id, job.task, job.queue, "{}", job.attempt, 0, job.attempt)
-    return Claimed(job.id, job.task, job.queue, row.args, job.attempt, 0, row.max_attempts, row.priority, row.due, row.key)
+    known = (row.max_attempts, row.priority, row.due, row.key)
+    return Claimed(job.id, job.task, job.queue, row.args, job.attempt, 0, *known, context=row.context)

@@ -383,7 +383,10 @@ class Rota:
         from rota import inline
 
         moments = inline.Moments(self.now, _chosen(now))
-        return inline.Work(self.store, self.tasks, check_queues(queues), self.settings.kept, moments, self.hooks, self.limiting)
+        restore = None if self.carried is None else self.carried.unpack
+        return inline.Work(
+            self.store, self.tasks, check_queues(queues), self.settings.kept, moments, self.hooks, self.limiting, restore
+        )
 
     # -- a worker in this process ---------------------------------------------------------------
 

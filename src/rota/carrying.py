@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextvars import ContextVar
+from enum import Enum
 from typing import Any
 
 import msgspec
 
+from rota.codec.exact import find_loss
 from rota.codec.wire import brief, refusal, weigh, write
 from rota.errors import ArgumentsError, ConfigError
 
@@ -27,6 +29,8 @@ class Carried:
                 raise ConfigError(f"context has {brief(variable)} in it, which is no ContextVar")
             if variable.name in self._variables:
                 raise ConfigError(f"two context variables are named {variable.name}: give one of them another name")
+            if not _is_text(variable.name):
+                raise ConfigError(f"the context variable {variable.name!r} has a lone surrogate in its name: give it another")
             self._variables[variable.name] = variable
 
     def pack(self, weight: int, limit: int) -> str | None:
@@ -42,7 +46,7 @@ class Carried:
             return None
         try:
             text = write(values)
-            if msgspec.json.decode(text) != values:
+            if _changes(values, text):
                 raise _changed(values)
         except ArgumentsError:
             raise
@@ -58,10 +62,17 @@ class Carried:
                 variable.set(value)
 
 
+def _changes(value: object, text: bytes) -> bool:
+    """Whether a value would come back from JSON as another, or as one of another class: what equals text may be an enum."""
+    back = msgspec.json.decode(text)
+    return bool(back != value) or find_loss(value, back, "") is not None
+
+
 def _changed(values: dict[str, Any]) -> ArgumentsError:
-    name = next(name for name, value in values.items() if msgspec.json.decode(write(value)) != value)
+    name = next(name for name, value in values.items() if _changes(value, write(value)))
+    shown = repr(values[name]) if isinstance(values[name], Enum) else brief(values[name])  # an enum's text may be all of it
     return ArgumentsError(
-        f"the context variable {name} cannot be carried along: {brief(values[name])} would not come back from JSON as it is; "
+        f"the context variable {name} cannot be carried along: {shown} would not come back from JSON as it is; "
         "keep text, numbers, lists or dicts in it"
     )
 
@@ -71,5 +82,18 @@ def _unstorable(values: dict[str, Any], error: Exception) -> ArgumentsError:
         try:
             write(value)
         except Exception as inner:  # noqa: BLE001 - a value's own code may raise anything
+            if isinstance(inner, UnicodeEncodeError):
+                return ArgumentsError(
+                    f"the context variable {name} cannot be stored: {brief(value)} holds a lone surrogate, which no UTF-8 text "
+                    "can: decode the text that it came from anew, with errors='replace' for example"
+                )
             return refusal(value, f"the context variable {name}", inner)
     return ArgumentsError(f"the context variables cannot be carried along: {error}")
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

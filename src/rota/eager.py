@@ -63,7 +63,7 @@ def run_eagerly(app: App, new: NewJob, task: Task[..., Any, Any], now: Micros) -
     outcome = perform_inline(run)
     event = ended(claimed, Ended(claimed.id, 1, outcome, run.took))
     tell([event])
-    with Aftermath(task.hooks) as after:
+    with Aftermath(task.hooks, task.desk.restore) as after:
         after.ended(run, Failed(outcome.failure) if isinstance(outcome, Again) else outcome)  # there is no other attempt
     row = _row(new, run, outcome, event, now)
     return Job(Kept(app, row, _attempts(run, outcome, event, now)), new.id, row)
@@ -91,6 +91,7 @@ def _row(new: NewJob, run: Run, outcome: Outcome, event: Event, now: Micros) -> 
         reason=None if done else event.reason or f"{event.kind}: eager mode runs a job once",
         progress=run.progress,
         key_waiting=new.key_waiting,
+        context=new.context,
     )
 
 

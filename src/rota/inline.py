@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from rota.aftermath import Aftermath
+from rota.aftermath import Aftermath, Restore
 from rota.attempt import TIMED_OUT, Run, aperform, perform, refused
 from rota.block import Block
 from rota.clock import SECOND, Micros
@@ -80,6 +80,7 @@ class Work:
     moments: Moments
     hooks: Hooks
     limiting: Limiting | None = None
+    restore: Restore = None
 
 
 def run_one(work: Work) -> Event | None:
@@ -87,14 +88,15 @@ def run_one(work: Work) -> Event | None:
 
     A job whose task nobody registered fails as the guide has it, by the default retry policy.
     """
-    with Block.none(), _joined(work) as worker, Aftermath(work.hooks) as after:  # bodies are in no block, as in a worker
+    # Bodies are in no block, as in a worker.
+    with Block.none(), _joined(work) as worker, Aftermath(work.hooks, work.restore) as after:
         return _step(work, worker, after)
 
 
 def drain(work: Work) -> list[Event]:
     """Run due jobs one after the other until none is left, those that they enqueue included."""
     happened = []
-    with Block.none(), _joined(work) as worker, Aftermath(work.hooks) as after:
+    with Block.none(), _joined(work) as worker, Aftermath(work.hooks, work.restore) as after:
         while (event := _step(work, worker, after)) is not None:
             happened.append(event)
             work.store.beat(worker, [], work.moments.present())

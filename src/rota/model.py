@@ -438,6 +438,8 @@ class JobRow(Struct, frozen=True):
     """The name and key of the full limit that holds it."""
     key_waiting: bool = False
     """Whether its key counts only until it is first claimed: a job that has been claimed has lost such a key."""
+    context: str | None = None
+    """The values of context variables that it was enqueued with, as JSON by name."""
 
     @property
     def attempt(self) -> int:

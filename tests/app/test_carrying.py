@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from datetime import date
+from enum import IntEnum, StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,14 @@ from working import working
 
 tenant: ContextVar[Any] = ContextVar("tenant")
 request: ContextVar[Any] = ContextVar("request", default="none")
+
+
+class Plan(StrEnum):
+    FREE = "free"
+
+
+class Level(IntEnum):
+    LOW = 1
 
 
 @contextmanager
@@ -208,9 +218,25 @@ def test_what_is_not_declared_where_the_body_runs_is_passed_over(store_url: str)
         ((1, 2), "the context variable tenant cannot be carried along: (1, 2) would not come back"),
         ({1: 2}, "the context variable tenant cannot be carried along: {1: 2} would not come back"),
         (float("nan"), "the context variable tenant cannot be carried along: nan would not come back"),
-        ("\ud800", "the context variable tenant cannot be stored"),
+        (
+            "\ud800",
+            "the context variable tenant cannot be stored: '\\ud800' holds a lone surrogate, which no UTF-8 text can: decode",
+        ),
+        (Plan.FREE, "the context variable tenant cannot be carried along: <Plan.FREE: 'free'> would not come back"),
+        ([Level.LOW], "the context variable tenant cannot be carried along: [<Level.LOW: 1>] would not come back"),
+        (OrderedDict(a=1), "the context variable tenant cannot be carried along: OrderedDict("),
     ],
-    ids=["an object", "a date", "a tuple", "a number as a key", "not a number", "a lone surrogate"],
+    ids=[
+        "an object",
+        "a date",
+        "a tuple",
+        "a number as a key",
+        "not a number",
+        "a lone surrogate",
+        "an enum of text",
+        "an enum of numbers in a list",
+        "a dict of another class",
+    ],
 )
 def test_what_would_not_come_back_is_refused_at_the_enqueue(app: Rota, value: object, message: str) -> None:
     seen_by(app)
@@ -246,6 +272,7 @@ def test_it_counts_towards_the_limit_of_a_payload(store_url: str) -> None:
         (tenant, "pass a list of context variables"),
         (["tenant"], "which is no ContextVar"),
         ([tenant, ContextVar("tenant")], "two context variables are named tenant"),
+        ([ContextVar("\ud800")], r"the context variable '\\ud800' has a lone surrogate in its name: give it another"),
     ],
 )
 def test_a_wrong_declaration_is_refused(context: Any, message: str) -> None:

@@ -155,6 +155,23 @@ def test_a_lost_attempt_is_told_by_whoever_takes_its_job_back(clocked: Rota, clo
     assert told == [(job.id, attempt, 2, {"number": 7}, "k", attempt == 2, True, "WorkerLost") for attempt in (1, 2)]
 
 
+def test_who_hears_of_a_lost_attempt_or_an_unknown_task_sees_what_the_job_carries(store_url: str, clock: Clock) -> None:
+    told: list[tuple[str, str]] = []
+    with Rota(store_url, clock=clock, context=[said]) as app:
+        app.on_failure(lambda job, failure: told.append((failure.type, said.get())))
+
+        def enqueue() -> None:
+            said.set("carried")
+            app.task(name="t")(lambda: None).enqueue()
+            claimed(app, seconds=30)
+            app.named("missing").using(max_attempts=1).enqueue()
+
+        copy_context().run(enqueue)
+        clock.forward(30)
+        app.drain()
+    assert told == [("WorkerLost", "carried"), ("UnknownTask", "carried")]
+
+
 def test_a_lost_job_of_which_nothing_is_kept_is_told_with_its_arguments(store_url: str, clock: Clock) -> None:
     told: list[object] = []
     with Rota(store_url, clock=clock, keep_failed=0) as app:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar, copy_context
+
 from cli.conftest import Call, Shop
+from rota import Rota
 
 JOB = {
     "id", "task", "queue", "status", "priority", "key", "attempt", "max_attempts", "args", "kwargs", "created_at", "run_at",
     "started_at", "finished_at", "took", "reason", "result", "progress", "worker", "cancelling", "held_by",
+    "context",
 }  # fmt: skip
 
 
@@ -75,6 +79,17 @@ def test_show_tells_everything(shop: Shop, call: Call) -> None:
         "attempt 1: failed",
     ):
         assert part in told
+
+
+def test_show_tells_what_a_job_carries_along(url: str, call: Call) -> None:
+    tenant: ContextVar[object] = ContextVar("tenant")
+    with Rota(url, context=[tenant]) as app:
+        context = copy_context()
+        context.run(tenant.set, {"name": "acme"})
+        job, plain = context.run(app.send, "t"), app.send("t")
+    assert "  carried    tenant = {'name': 'acme'}\n" in call("jobs", "show", job.id)
+    assert "carried" not in call("jobs", "show", plain.id)
+    assert [call.json("jobs", "show", each.id)["context"] for each in (job, plain)] == [{"tenant": {"name": "acme"}}, None]
 
 
 def test_show_as_json_has_the_attempts_with_their_errors(shop: Shop, call: Call) -> None:

@@ -116,7 +116,8 @@ def _what(row: JobRow) -> str:
 @reaches_app
 @click.pass_context
 def show(ctx: click.Context, id: str, as_json: bool) -> None:
-    """Show everything about one job: its arguments, its attempts with their errors and traces, its progress and result.
+    """Show everything about one job: its arguments, what it carries along, its attempts with their errors and traces,
+    its progress and result.
 
     ID is the job's id, or at least the last four characters of it, as log lines have them.
 
@@ -160,6 +161,8 @@ def _facts(row: JobRow, now: int) -> None:
     if row.progress is not None:
         _fact("progress", _progress(value(row.progress)))
     _arguments(row)
+    if row.context is not None:
+        _carried(value(row.context))
     if row.result is not None:
         _fact("result", row.result)
 
@@ -172,6 +175,12 @@ def _arguments(row: JobRow) -> None:
     names = [*(str(number) for number in range(1, len(args) + 1)), *kwargs]
     for at, (name, each) in enumerate(zip(names, [*args, *kwargs.values()], strict=True)):
         _fact("arguments" if at == 0 else "", f"{name} = {each!r}")
+
+
+def _carried(values: object) -> None:
+    named = values.items() if isinstance(values, dict) else [("", values)]
+    for at, (name, each) in enumerate(named):
+        _fact("carried" if at == 0 else "", f"{name} = {each!r}")
 
 
 def _progress(said: object) -> str:

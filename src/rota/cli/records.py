@@ -40,6 +40,7 @@ def job_record(row: JobRow) -> Record:
         "max_attempts": row.max_attempts,
         "args": args,
         "kwargs": kwargs,
+        "context": value(row.context),
         "created_at": moment(row.created_at),
         "run_at": moment(row.due),
         "started_at": moment(row.claimed_at),

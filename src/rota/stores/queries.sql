@@ -131,13 +131,13 @@ select name from hop where name is not null
 select id, task, queue, case when worker is null then state else 'running' end, priority, due, created_at, claim, excused,
        max_attempts, args, key, worker, claimed_at, cast(null as bigint), cast(null as bigint), cast(null as text), reason,
        progress, cancelling, case when state = 'held' then held_limit end, case when state = 'held' then held_key end,
-       key_waiting
+       key_waiting, context
 from rota_jobs
 where id in :ids
 union all
 select id, task, queue, state, priority, due, created_at, claim, excused,
        max_attempts, args, key, worker, claimed_at, finished_at, took, result, reason,
-       progress, false, null, null, key_waiting
+       progress, false, null, null, key_waiting, context
 from rota_history
 where id in :ids
 
@@ -155,7 +155,8 @@ select * from (
         select id, task, queue, case when worker is null then state else 'running' end as state, priority, due, created_at,
                claim, excused, max_attempts, args, key, worker, claimed_at, cast(null as bigint) as finished_at,
                cast(null as bigint) as took, cast(null as text) as result, reason, progress, cancelling,
-               case when state = 'held' then held_limit end, case when state = 'held' then held_key end, key_waiting
+               case when state = 'held' then held_limit end, case when state = 'held' then held_key end, key_waiting,
+               context
         from rota_jobs
         where :among_live
           and case when worker is null then state else 'running' end in :states
@@ -171,7 +172,7 @@ select * from (
     select * from (
         select id, task, queue, state, priority, due, created_at,
                claim, excused, max_attempts, args, key, worker, claimed_at, finished_at,
-               took, result, reason, progress, false as cancelling, null, null, key_waiting
+               took, result, reason, progress, false as cancelling, null, null, key_waiting, context
         from rota_history
         where :among_finished
           and state in :states
@@ -191,7 +192,7 @@ limit :limit
 -- The newest failed jobs, along an index of their own.
 select id, task, queue, state, priority, due, created_at,
        claim, excused, max_attempts, args, key, worker, claimed_at, finished_at,
-       took, result, reason, progress, false, null, null, key_waiting
+       took, result, reason, progress, false, null, null, key_waiting, context
 from rota_history
 where state = 'failed'
   and (:before is null or id < :before)
@@ -208,13 +209,14 @@ select * from (
     select id, task, queue, case when worker is null then state else 'running' end as state, priority, due, created_at,
            claim, excused, max_attempts, args, key, worker, claimed_at, cast(null as bigint) as finished_at,
            cast(null as bigint) as took, cast(null as text) as result, reason, progress, cancelling,
-           case when state = 'held' then held_limit end, case when state = 'held' then held_key end, key_waiting
+           case when state = 'held' then held_limit end, case when state = 'held' then held_key end, key_waiting,
+           context
     from rota_jobs
     where key = :key
     union all
     select id, task, queue, state, priority, due, created_at,
            claim, excused, max_attempts, args, key, worker, claimed_at, finished_at,
-           took, result, reason, progress, false, null, null, key_waiting
+           took, result, reason, progress, false, null, null, key_waiting, context
     from rota_history
     where key = :key
 ) as either
@@ -246,7 +248,7 @@ group by 1, 2, 3
 -- The jobs in a final state that ended last.
 select id, task, queue, state, priority, due, created_at,
        claim, excused, max_attempts, args, key, worker, claimed_at, finished_at,
-       took, result, reason, progress, false, null, null, key_waiting
+       took, result, reason, progress, false, null, null, key_waiting, context
 from rota_history
 where state = :state
 order by finished_at desc

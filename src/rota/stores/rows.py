@@ -154,9 +154,9 @@ def find_params(which: Filter, limit: int, before: str | None) -> Params:
 
 
 def job(row: Row) -> JobRow:
-    *fields, cancelling, limit, key, key_waiting = row
+    *fields, cancelling, limit, key, key_waiting, context = row
     fields[3] = State(row[3])
-    fields += [bool(cancelling), None if limit is None else (limit, key), bool(key_waiting)]
+    fields += [bool(cancelling), None if limit is None else (limit, key), bool(key_waiting), context]
     return JobRow(*fields)
 
 

@@ -218,7 +218,7 @@ select count(*) from rota_history where state || '' = :state and finished_at < :
 -- The jobs in a final state that ended last.
 select id, task, queue, state, priority, due, created_at,
        claim, excused, max_attempts, args, key, worker, claimed_at, finished_at,
-       took, result, reason, progress, false, null, null, key_waiting
+       took, result, reason, progress, false, null, null, key_waiting, context
 from rota_history
 where state || '' = :state
 order by finished_at desc

@@ -108,7 +108,8 @@ class HookThread:
         return self._called_at > 0 and time.monotonic() - self._called_at > STUCK
 
     def _serve(self) -> None:
-        with Aftermath(self._app.hooks) as after:
+        carried = self._app.carried
+        with Aftermath(self._app.hooks, None if carried is None else carried.unpack) as after:
             while (heard := self._queue.get()) is not None and not self._given_up:
                 self._called_at = time.monotonic()
                 try:

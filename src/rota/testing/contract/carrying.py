@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.model import Move, State, Succeeded
+from rota.model import Filter, Move, State, Succeeded
 from rota.stores.base import Store
 from rota.testing.contract.scene import (
     LEASE,
@@ -13,9 +13,11 @@ from rota.testing.contract.scene import (
     change,
     claim,
     finish,
+    job_in,
     join,
     new,
     put,
+    row,
     state,
 )
 
@@ -34,6 +36,15 @@ class Carrying:
     def test_a_context_comes_back_as_it_went_in(self, store: Store, many: int) -> None:
         put(store, *(new(context=CONTEXT) for _ in range(many)))
         assert {job.context for job in claim(store, join(store), limit=many)} == {CONTEXT}
+
+    @pytest.mark.parametrize("there", [each for each in State if each is not State.HELD])
+    def test_who_looks_at_a_job_sees_its_context(self, store: Store, there: State) -> None:
+        job = job_in(store, there, join(store), context=CONTEXT, key="k")
+        assert row(store, job.id).context == CONTEXT
+        for key in (None, "k"):
+            assert [found.context for found in store.find(Filter(states=(there,), key=key), 10)] == [CONTEXT]
+        if there.final:
+            assert [found.context for found in store.latest(there, 10)] == [CONTEXT]
 
     @pytest.mark.parametrize("outcome", ["again", "snoozed", "released"])
     def test_a_context_stays_with_a_job_that_waits_again(self, store: Store, outcome: str) -> None:
