@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from rota.cli.logs import Writer, json_line, text_lines
+from rota.cli.logs import Writer, json_line, json_lines, text_lines
 from rota.events import Event, Kind
 
 
@@ -45,6 +45,14 @@ def event(kind: Kind, reason: str | None = None, wait: int | None = None) -> Eve
 )
 def test_each_outcome_has_its_line(told: Event, line: str) -> None:
     assert text_lines(coloured=False)(record(str(told), event=told))[9:] == line
+
+
+def test_one_of_several_processes_says_who_it_is() -> None:
+    told = event(Kind.RELEASED, "bye")
+    line = text_lines(coloured=False, process="front-1\u202e")(record(str(told), event=told))
+    assert line[8:] == " [front-1\\u202e] handed back shop.greet: bye  [9f3a61]"
+    assert json.loads(json_lines("front-1")(record(str(told), event=told)))["process"] == "front-1"
+    assert "process" not in json.loads(json_lines()(record(str(told), event=told)))
 
 
 @pytest.mark.parametrize("kind", list(Kind))

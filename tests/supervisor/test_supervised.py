@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -61,7 +62,24 @@ def test_its_lines_are_objects_where_the_workers_are(yard: Yard) -> None:
     told = [json.loads(line) for line in parent.log.splitlines()]
     first = next(line for line in told if line["message"].startswith("supervisor (pid"))
     assert {"at", "level", "message", "logger"} == set(first)
+    hello = next(line for line in told if line["message"].startswith("worker "))
+    assert f"(pid {hello['process']}) on " in hello["message"]
     assert told[-1]["message"] == "all workers have ended"
+
+
+@pytest.mark.parametrize("named", [(), ("--name", "front")], ids=["nameless", "named"])
+def test_each_line_says_which_process_wrote_it(yard: Yard, app: Rota, named: tuple[str, ...]) -> None:
+    parent = yard.start("--processes", "2", *named)
+    pids = yard.working(2)
+    called = {"front-1", "front-2"} if named else {str(pid) for pid in pids}
+    jobs = app.named("quick").enqueue_many([()] * 5)
+    eventually(lambda: all(job.refresh().status is State.SUCCEEDED for job in jobs))
+    assert parent.stopped() == 0
+    for said in (r"worker .* serves all queues", r"ran quick  \[", "stopping: 0 running", "stopped"):
+        found = set(re.findall(rf"^\d\d:\d\d:\d\d \[(.+?)\] {said}", parent.log, re.MULTILINE))
+        assert found
+        assert found == called or (found < called and said.startswith("ran"))
+    assert f" [{parent.pid}]" not in parent.log
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import sys
 
+from rota.cli.hangups import hold
+
 
 def main() -> None:
     """Run the command that the process was called with, and end the process."""
@@ -12,6 +14,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # What a terminal or a pipe cannot show is escaped: a job's words must never end a command.
             stream.reconfigure(errors="backslashreplace")
+    hold()
     from rota.cli.group import rota
 
     rota(prog_name="rota")

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from rota.cli.hangups import release
 from rota.cli.place import reaches_app
 from rota.codec.text import visible
 from rota.errors import RotaError
@@ -118,3 +119,5 @@ def rota(ctx: click.Context) -> None:
     """
     if os.environ.get("NO_COLOR"):
         ctx.color = False
+    if ctx.invoked_subcommand != "worker":  # which does it when it knows what it is
+        release()

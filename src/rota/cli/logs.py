@@ -35,11 +35,14 @@ _PATIENCE = 2.0
 
 
 @contextmanager
-def writing_logs(level: str, form: str) -> Iterator[logging.Logger]:
-    """Write what is logged meanwhile. Other loggers are written too, unless the app's code says where they go."""
+def writing_logs(level: str, form: str, process: str | None = None) -> Iterator[logging.Logger]:
+    """Write what is logged meanwhile. Other loggers are written too, unless the app's code says where they go.
+
+    Where several processes write to the same stream, `process` is what this one's lines call it.
+    """
     log = logging.getLogger("rota")
     stream = sys.stderr or io.StringIO()  # there is none where it was closed before the start
-    writer = Writer(stream, json_line if form == "json" else text_lines(_colours(stream)))
+    writer = Writer(stream, json_lines(process) if form == "json" else text_lines(_colours(stream), process))
     log.setLevel(level.upper())
     log.addHandler(writer)
     log.propagate = False
@@ -124,19 +127,20 @@ class Writer(logging.Handler):
 _COLOURS = {logging.DEBUG: "2", logging.WARNING: "33", logging.ERROR: "31", logging.CRITICAL: "1;31"}
 
 
-def text_lines(coloured: bool) -> Line:
-    """Lines such as `12:00:00 ran greet  [9f3a61 3.1 ms]`; the short id is the end of the job's."""
+def text_lines(coloured: bool, process: str | None = None) -> Line:
+    """Lines such as `12:00:00 ran greet  [9f3a61 3.1 ms]`; the short id is the end of the job's.
+
+    With a process `12:00:00 [front-1] ran greet  [9f3a61 3.1 ms]`.
+    """
     clock = _Clock()
+    by = "" if process is None else f" [{one_line(process)}]"
 
     def line(record: logging.LogRecord) -> str:
         event = getattr(record, "rota", None)
         said = _event_text(event) if isinstance(event, Event) else _text(record)
         colour = _COLOURS.get(record.levelno) if coloured else None
-        return (
-            f"{clock.time(record.created)} {said}"
-            if colour is None
-            else f"{clock.time(record.created)} \x1b[{colour}m{said}\x1b[0m"
-        )
+        shown = said if colour is None else f"\x1b[{colour}m{said}\x1b[0m"
+        return f"{clock.time(record.created)}{by} {shown}"
 
     return line
 
@@ -184,12 +188,19 @@ class _Clock:
 # -- lines for programs -------------------------------------------------------------------------
 
 
-def json_line(record: logging.LogRecord) -> str:
+def json_lines(process: str | None = None) -> Line:
+    """One object a line, with `process` in it, where that is given."""
+    return json_line if process is None else lambda record: json_line(record, process)
+
+
+def json_line(record: logging.LogRecord, process: str | None = None) -> str:
     """One object: `at`, `level` and `message`, and every field of an outcome's `Event` (spans in seconds)."""
     told: dict[str, object] = {
         "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
         "level": record.levelname.lower(),
     }
+    if process is not None:
+        told["process"] = process
     event = getattr(record, "rota", None)
     if isinstance(event, Event):
         told |= {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli.durations import duration
+from rota.cli.hangups import release
 from rota.cli.place import load, names_app
 from rota.cli.sizes import size
 
@@ -110,9 +111,11 @@ def worker(
     from rota.cli.logs import writing_logs
 
     link = _link()
-    watched_over = any(given is not None for given in (processes, max_jobs, max_memory, wedged_after)) or reload
-    with writing_logs(log_level, log_format) as log:
-        if link is None and watched_over:
+    watches = any(given is not None for given in (processes, max_jobs, max_memory, wedged_after)) or reload
+    if link is not None or not watches:
+        release()  # a supervisor does it as soon as it can heed what comes
+    with writing_logs(log_level, log_format, None if link is None else link.called) as log:
+        if link is None and watches:
             from rota.cli.supervising import supervise
 
             ctx.exit(

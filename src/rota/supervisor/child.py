@@ -15,6 +15,8 @@ from msgspec import Struct
 
 from rota.supervisor.link import VARIABLE
 
+_END = b"\x04\n"
+"""What no child says: its supervisor writes it after all that the child said, for the thread that reads."""
 _SYSTEMD = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 """What the service manager told the supervisor alone."""
 
@@ -42,16 +44,15 @@ class Child:
         self.number = number
         self._name = name
         self._post = post
-        theirs_in, self._to_child, self._from_child, theirs_out = _pipes()
+        theirs_in, self._to_child, self._from_child, self._theirs_out = _pipes()
         try:
-            self._process = _spawn(command, folder, (theirs_in, theirs_out), name)
+            self._process = _spawn(command, folder, (theirs_in, self._theirs_out), name)
         except BaseException:
-            os.close(self._to_child)
-            os.close(self._from_child)
+            for end in (self._to_child, self._from_child, self._theirs_out):
+                os.close(end)
             raise
         finally:
             os.close(theirs_in)
-            os.close(theirs_out)
         self.started_at = time.monotonic()
         self.joined_at: float | None = None
         self.workers: list[str] = []
@@ -168,21 +169,35 @@ class Child:
     def _read(self) -> None:
         with os.fdopen(self._from_child, "rb", buffering=0) as said:
             for line in said:
+                if line.endswith(_END):
+                    return
                 word, _, rest = line.decode(errors="replace").strip().partition(" ")
                 self._post(Heard(self, word, rest))
 
     def _wait(self) -> None:
         self._process.wait()
-        self._reader.join(0.5)  # a process that a body forked may hold the pipe open
+        self._end_reading()
         self._post(Exited(self))
+
+    def _end_reading(self) -> None:
+        """Have all heard that was said. The pipe's own end may not come: a process that a body left behind may hold it."""
+        if sys.platform != "win32":
+            os.set_blocking(self._theirs_out, True)  # the child had it otherwise
+        with suppress(OSError):  # nobody reads any more
+            os.write(self._theirs_out, _END)
+        self._reader.join()
+        os.close(self._theirs_out)
 
     def _end_unseen(self) -> None:
         """See the process off where there is no thread for what it says or for its end."""
         self._process.kill()
         self._process.wait()
         self.close()
-        if self._reader.ident is None:
-            os.close(self._from_child)
+        if self._reader.ident is not None:
+            self._end_reading()
+            return
+        os.close(self._from_child)
+        os.close(self._theirs_out)
 
 
 def _pipes() -> tuple[int, int, int, int]:

@@ -66,6 +66,11 @@ class Link:
         for each in dead:
             bury(each)
 
+    @property
+    def called(self) -> str:
+        """What people call this process among the others, and its supervisor does as well: by its name, or by its number."""
+        return self.name or str(os.getpid())
+
     # -- signs of life --------------------------------------------------------------------------
 
     def alive(self) -> None:

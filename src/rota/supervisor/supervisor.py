@@ -72,11 +72,13 @@ class Supervisor:
         0 where all ended in time. 1 where one had to be killed, and otherwise the status of the first process, where that could
         not begin to work. Raises `ConfigError` where files cannot be watched.
         """
-        if self._plan.reload:
-            self._watch = Watch(self._plan.reload, self._events.put)
         former = {number: signal.signal(number, self._on_signal) for number in _signals()}
-        log.info("supervisor (pid %d) runs %s", os.getpid(), _workers(len(self._slots)))
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _signals())  # whoever started this may have held some back until now
         try:
+            if self._plan.reload:
+                self._watch = Watch(self._plan.reload, self._events.put)
+            log.info("supervisor (pid %d) runs %s", os.getpid(), _workers(len(self._slots)))
             while not self._over:
                 self._step()
         finally:

@@ -18,7 +18,7 @@ from rota.attempt import Run
 from rota.bell import Bell
 from rota.clock import SECOND, span
 from rota.errors import ConfigError, StoreUnavailable
-from rota.model import WorkerRow
+from rota.model import Filter, State, WorkerRow
 from rota.options import check_queues
 from rota.settings import check_lease
 from rota.stores.base import Line, Store
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota")
 
+_UNFINISHED = tuple(state for state in State if not state.final)
 _SIGNAL_LOOK = 0.1
 """Seconds between the main thread's looks at whether a signal came."""
 
@@ -314,12 +315,25 @@ class Worker:
         for warning in self._warnings(store):
             log.warning("%s", warning)
 
-    @staticmethod
-    def _warnings(store: Store) -> list[str]:
+    def _warnings(self, store: Store) -> list[str]:
         try:
-            return store.vitals().warnings
+            return [*self._nothing_on(store), *store.vitals().warnings]
         except StoreUnavailable:
             return []
+
+    def _nothing_on(self, store: Store) -> list[str]:
+        """What is odd about the queues that it was told to serve: a name that is misspelt is served in silence for ever."""
+        declared = {task.options.queue for task in self.app.tasks.values()}
+        if not (odd := set(self.queues or ()) - declared):
+            return []
+        known = declared.union(store.queues())
+        names = ", ".join(repr(name) for name in sorted(known)[:10]) or "none"
+        return [
+            f"no job is on queue {queue!r}, which this worker serves, and no task of its app names it: is it spelt right? "
+            f"Known are {names}{', and others' if len(known) > 10 else ''}"
+            for queue in sorted(odd - known)
+            if not store.find(Filter(_UNFINISHED, queue), 1)
+        ]
 
 
 def _line(store: Store) -> Line | None:
