@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import aiosqlite
 import psycopg
@@ -200,9 +201,10 @@ def test_jobs_are_listed_by_the_options_of_the_task(shop: Shop) -> None:
         ),
         ("shop.send_receipt", {"order_id": "one"}, "shop.send_receipt takes no order_id='one': Expected `int`, got `str`"),
         (None, {"oder_id": 1}, "no task of this app has a parameter 'oder_id'"),
+        (None, [1], "args=[1]: pass arguments by name"),
     ],
 )
-def test_arguments_that_no_job_can_have_are_refused(shop: Shop, named: str | None, args: dict[str, object], said: str) -> None:
+def test_arguments_that_no_job_can_have_are_refused(shop: Shop, named: str | None, args: Any, said: str) -> None:
     shop.send_receipt.enqueue(1)
     with pytest.raises(ArgumentsError, match=re.escape(said)):
         enqueued(shop.app, task=named, args=args)
@@ -281,16 +283,16 @@ def test_a_failure_shows_the_lines_of_long_arguments_that_differ(shop: Shop) -> 
 
 def test_of_many_jobs_the_nearest_alone_show_how_long_arguments_differ(shop: Shop) -> None:
     words = list(range(400))
-    shop.index.enqueue_many([({"words": words, "year": [number]},) for number in range(100)])
-    nearest = shop.index.using(queue="default").enqueue({"words": words, "year": [100]})
+    shop.index.enqueue_many([({"words": words, "year": [number]},) for number in range(1_000)])
+    nearest = shop.index.using(queue="default").enqueue({"words": words, "year": [1_000]})
     nearest.edit(queue="other")
     with pytest.raises(AssertionError) as error:
         assert_enqueued(shop.index.using(queue="other"), {"words": words, "year": [-1]})
     lines = said(error)
-    assert lines[1] == "of this task there are 101 jobs:"
+    assert lines[1] == "of this task there are 1001 jobs:"
     assert lines[2].endswith("on queue 'other', queued")
     assert [line for line in lines if "'year'" in line] == [
-        line for page in (100, 0, 1) for line in ("        -  'year': [-1]}", f"        +  'year': [{page}]}}")
+        line for page in (1_000, 0, 1) for line in ("        -  'year': [-1]}", f"        +  'year': [{page}]}}")
     ]
     assert sum("document: other than {" in line for line in lines) == 7
 

@@ -100,9 +100,10 @@ def test_a_store_with_jobs_is_refused(shop: Shop, tmp_path: Path) -> None:
         (lambda shop: fresh_store("memory://"), r"fresh_store\('memory://'\): pass the app"),
         (lambda shop: fresh_store(None), "pass the app"),
         (lambda shop: fresh_store(shop.app, None), "url=None: pass the URL of an empty store"),
+        (lambda shop: fresh_store(shop.app, clock=START), r"clock=datetime.*: pass a rota\.testing\.Clock"),
     ],
 )
-def test_what_is_no_app_and_no_url_is_refused_in_words(shop: Shop, given: Any, said: str) -> None:
+def test_what_is_no_app_no_url_and_no_clock_is_refused_in_words(shop: Shop, given: Any, said: str) -> None:
     with pytest.raises(ConfigError, match=said), given(shop):
         pass
 

@@ -169,7 +169,7 @@ class SqliteDatabase:
         if not isinstance(self._engine, FileEngine):
             raise NotSupported(
                 "the store memory:// is in this process's memory, where no connection of yours leads: enqueue without one, or "
-                "use sqlite:///jobs.db"
+                "use a store in the connection's own database (for the pytest fixture rota_app, override rota_url)"
             )
         return SqliteDialect(str(self._engine.path), lambda: self.read("files", {}))
 

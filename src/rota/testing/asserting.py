@@ -13,12 +13,12 @@ from rota import operate
 from rota.app import Rota
 from rota.block import Block
 from rota.clock import Micros
-from rota.errors import ConfigError, NotSupported
+from rota.errors import ArgumentsError, ConfigError, NotSupported
 from rota.handle import Job
 from rota.model import Filter, JobRow, NewJob, State
 from rota.stores import rows
 from rota.stores.database import Steps
-from rota.testing.arguments import alike, called, check_names, named, stored, wanted
+from rota.testing.arguments import alike, brief, called, check_names, named, stored, wanted
 from rota.testing.expected import Expected, Target, Unlike
 
 __unittest = True  # unittest shows nothing of modules that say so, as pytest shows nothing of functions that do
@@ -230,6 +230,8 @@ def _among(
 ) -> list[Job[Any]]:
     """Those of these jobs that are asked for."""
     among = found if queue is None else [row for row in found if row.queue == queue]
+    if args is not None and not isinstance(args, Mapping):
+        raise ArgumentsError(f"args={brief(args)}: pass arguments by name, for example args={{'order_id': 42}}")
     if args:
         task = None if expected is None else app.tasks.get(expected.task)
         if task is not None:

@@ -37,6 +37,8 @@ def fresh_store(app: Rota, url: str = "memory://", *, clock: Clock | None = None
         raise ConfigError(f"fresh_store({brief(app)}): pass the app that is to keep its jobs elsewhere, a Rota")
     if not isinstance(url, str):
         raise ConfigError(f"url={brief(url)}: pass the URL of an empty store, for example 'memory://'")
+    if clock is not None and not callable(clock):
+        raise ConfigError(f"clock={brief(clock)}: pass a rota.testing.Clock, or a function that answers an aware datetime")
     store = open_store(url, **options)
     former = {name: vars(app).get(name, _ABSENT) for name in ("url", "clock", "eager", "_store", "_store_options", "_unopened")}
     meanwhile = {"url": url, "clock": clock, "eager": False, "_store": None, "_store_options": options, "_unopened": store.twin}
