@@ -173,7 +173,7 @@ class Odd:
         sender, recipients = "", list[str]()
         while line := lines.readline():
             command = line.decode("utf-8", "replace").strip()
-            self.commands.append(command)
+            self.commands.append(command if " " in command else command.upper())
             word = command.split()[0].upper()
             match word:
                 case "EHLO":

@@ -10,12 +10,14 @@ from email import policy
 from email.generator import BytesGenerator
 from email.message import EmailMessage, Message
 from io import BytesIO
+from typing import TypeVar
 
 from rota.mail.errors import MessageRefused
 from rota.mail.words import LONGEST
 
 _WIRE = policy.SMTP.clone(cte_type="7bit", linesep="\n")
 _LINE_END = re.compile("\r\n|\r|\n")
+M = TypeVar("M", bound=Message)
 _PLAIN = ("", "7bit", "8bit", "binary")
 
 
@@ -51,7 +53,7 @@ def _filled(part: Message) -> bool:
     return part.get_content_disposition() == "attachment" or bool(str(content).strip())
 
 
-def _copied(part: Message) -> Message:
+def _copied(part: M) -> M:
     """The message and its parts anew, with the same headers: to copy what those were parsed into takes longer than all else."""
     made = shallow(part)
     fields = vars(made)

@@ -112,9 +112,7 @@ class Session(smtplib.SMTP):
     # -- the way in -----------------------------------------------------------------------------
 
     def _enter(self) -> None:
-        greeting = Reply(*self.connect(self.server.host, self.server.port))
-        self._doing = "the greeting"
-        self._heed(greeting, 2)
+        self._heed(Reply(*self.connect(self.server.host, self.server.port)), 2)
         self.local_hostname = self.server.hello or _own_name(self.sock)
         self._greet()
         if self.server.tls == "starttls":
@@ -294,13 +292,15 @@ class Session(smtplib.SMTP):
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         made = socket.create_connection((host, port), max(0.001, min(self._step, self._left_of_whole())))
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self.server.tls != "tls":
-            return made
-        try:
-            return _context(self.server.cafile).wrap_socket(made, server_hostname=self.server.host)
-        except BaseException:
-            made.close()
-            raise
+        if self.server.tls == "tls":
+            self._doing = "TLS"
+            try:
+                made = _context(self.server.cafile).wrap_socket(made, server_hostname=self.server.host)
+            except BaseException:
+                made.close()
+                raise
+        self._doing = "the greeting"
+        return made
 
     def getreply(self) -> tuple[int, bytes]:
         if self.file is None:
