@@ -51,7 +51,7 @@ def test_a_worker_that_wakes_after_its_lease_changes_nothing_and_goes_on(
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("task", ["nap", "anap"])
 def test_a_body_of_many_leases_runs_once(app: Rota, fleet: Fleet, ledger: Path, task: str) -> None:
-    jobs = app.named(task).enqueue_many([(6.0,)] * 2)
+    jobs = app.named(task).enqueue_many([(3.5,)] * 2)
     for _ in range(2):
         fleet.worker(lease=1.0)
     for job in jobs:
@@ -80,7 +80,7 @@ def test_a_body_that_lets_no_other_thread_run_may_lose_its_lease_and_then_does_n
 
 @pytest.mark.timeout(60)
 def test_an_isolated_body_that_lets_no_other_thread_run_keeps_its_lease(app: Rota, fleet: Fleet, ledger: Path) -> None:
-    job = app.named("hog_isolated").enqueue(4.0)
+    job = app.named("hog_isolated").enqueue(2.5)
     for _ in range(2):
         fleet.worker(lease=1.0)
     assert job.wait(PATIENCE).status is State.SUCCEEDED

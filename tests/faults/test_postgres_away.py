@@ -152,7 +152,7 @@ def test_an_outage_is_waited_out_quietly(app: Rota, fleet: Fleet, frail: Postgre
     busy = fleet.worker(lease=60, concurrency=1)
     eventually(lambda: starts(ledger) == 1)
     waiting = app.named("quick").enqueue()
-    idle, leaving = (fleet.worker(lease=60) for _ in range(2))
+    idle, leaving = fleet.worker(lease=60), fleet.worker(lease=60, shutdown_timeout=2.0)
     assert waiting.wait(PATIENCE).status is State.SUCCEEDED
     eventually(lambda: len(app.workers()) == 3)
     memory = idle.memory()
@@ -166,7 +166,7 @@ def test_an_outage_is_waited_out_quietly(app: Rota, fleet: Fleet, frail: Postgre
     eventually(lambda: "the store is away" in leaving.log)
     leaving.send(signal.SIGTERM)
     assert leaving.wait(15) == 0, leaving.log
-    threading.Event().wait(max(0.0, down + 6 - time.monotonic()))
+    threading.Event().wait(max(0.0, down + 5 - time.monotonic()))
     assert busy.alive
     assert idle.alive
     for worker, lines in said.items():

@@ -47,7 +47,7 @@ def fleet(tmp_path: Path, url: str, ledger: Path) -> Iterator[Fleet]:
 def test_many_processes_and_a_slow_writer_share_a_file_without_an_error(app: Rota, fleet: Fleet, ledger: Path) -> None:
     app.store.open()
     writer = fleet.program("fault_writer", "2.0")
-    enqueuers = [fleet.program("fault_enqueuer", "8.0") for _ in range(4)]
+    enqueuers = [fleet.program("fault_enqueuer", "5.0") for _ in range(4)]
     for _ in range(8):
         fleet.worker(lease=30)
     for enqueuer in enqueuers:
@@ -104,7 +104,7 @@ class TestFullDisk:
                     app.named("until").enqueue("x" * 10_000)
             go.touch()
             eventually(lambda: "disk is full" in worker.log)
-            threading.Event().wait(6.0)
+            threading.Event().wait(4.0)
             assert worker.alive
             assert worker.log.count("\n") - said < 50, worker.log
             assert "Traceback" not in worker.log

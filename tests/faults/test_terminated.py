@@ -85,6 +85,7 @@ def test_a_second_signal_hands_back_at_once(app: Rota, fleet: Fleet, ledger: Pat
 
 
 @pytest.mark.timeout(60)
+@pytest.mark.parametrize("shared_url", ["sqlite"], indirect=True)  # the store has no part in it
 def test_what_a_body_left_in_a_thread_does_not_keep_the_process(app: Rota, fleet: Fleet, ledger: Path, tmp_path: Path) -> None:
     job = app.named("until_in_a_thread").enqueue(str(tmp_path / "never"))
     worker = fleet.worker(shutdown_timeout=0.1)
