@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from plans import HOT
@@ -15,13 +14,15 @@ from rota.stores import open_store
 from rota.stores.sqlite_engine import bind, forms
 
 
-@pytest.fixture(params=["as it comes", "analyzed"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    store = open_store(f"sqlite:///{tmp_path / 'jobs.db'}")
+@pytest.fixture(scope="module", params=["as it comes", "analyzed"])
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    """One for all, since plans are only looked at."""
+    path = tmp_path_factory.mktemp("plans") / "jobs.db"
+    store = open_store(f"sqlite:///{path}")
     delays = (0, 0, 0, 60_000_000)
     store.insert(NewJob(new_id(), "t", f"q{n % 20}", "[]", delay=delays[n % 4], priority=n % 3) for n in range(20_000))
     store.close()
-    connection = sqlite3.connect(tmp_path / "jobs.db")
+    connection = sqlite3.connect(path)
     if request.param == "analyzed":
         connection.execute("analyze")
     yield connection
