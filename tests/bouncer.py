@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import psycopg
 
@@ -72,7 +72,7 @@ class Bouncer:
 
     def url(self, database: str = "postgres", **query: str) -> str:
         where = {"host": str(self._folder), "port": str(PORT)}
-        return f"postgresql://postgres@/{database}?{urlencode(where | query)}"
+        return f"postgresql://postgres@/{database}?{urlencode(where | query, quote_via=quote)}"
 
     def start(self) -> None:
         # The shell outlives neither this process nor the pooler that it starts.

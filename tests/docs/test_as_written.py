@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event
 from time import monotonic
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
 import pytest
@@ -82,7 +82,7 @@ def test_a_role_with_the_documented_rights_can_work_and_cannot_make_tables(postg
 def _as_role(url: str, role: str) -> str:
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{role}@{host}", query=urlencode(parse_qsl(parts.query))))
+    return urlunsplit(parts._replace(netloc=f"{role}@{host}", query=urlencode(parse_qsl(parts.query), quote_via=quote)))
 
 
 def _migrate(url: str) -> None:

@@ -4,48 +4,27 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from psycopg import sql
 
+from newer import END, GO_ON, migrated, newer
 from rota import Rota
-from rota.errors import SchemaMismatch, StoreUnavailable
+from rota.errors import SchemaMismatch
 from rota.model import State
-from rota.stores import postgres, queries, versions
+from rota.stores import queries, versions
 from rota.stores.locks import locks
 from rota.worker import Worker
 from servers import PostgresServer
 from working import eventually, working
 
-LATER = 999
 KINDS = ("sqlite", "postgres")
 
 
 @pytest.fixture
 def url(shared_url: str) -> str:
     return shared_url
-
-
-@contextmanager
-def newer(text: str) -> Iterator[str]:
-    """A Rota with one migration more than there is, for as long as the block lasts; its name."""
-    known = queries.migrations
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queries, "migrations", lambda dialect: [*known(dialect), (LATER, f"{LATER:04}_later", text)])
-        yield f"{LATER:04}_later"
-
-
-def migrated(url: str, text: str) -> None:
-    """Have the tables changed by a newer Rota."""
-    with newer(text) as name, Rota(url) as app:
-        assert app.migrate()[-1] == name
-
-
-GO_ON = "-- Older processes go on.\n\nalter table rota_jobs add column colour text;\n"
-END = "-- Older processes end.\n\nalter table rota_jobs drop column looks;\n"
 
 
 def test_an_older_process_works_on_tables_that_let_it(url: str) -> None:
@@ -149,21 +128,6 @@ def test_a_plan_tells_what_others_are_kept_from(postgres_server: PostgresServer)
             "rota_history: nobody else while its rows (about 0) are changed",
         ]
         assert app.pending() == []
-
-
-def test_a_migration_waits_no_longer_for_a_table_than_others_can_bear(
-    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(postgres, "_PATIENCE", "200ms")
-    with postgres_server.schema() as url, Rota(url) as app:
-        app.migrate()
-        name = parse_qs(urlsplit(url).query)["schema"][0]
-        with postgres_server.connect() as other, other.transaction():
-            other.execute(sql.SQL("select 1 from {}.rota_jobs").format(sql.Identifier(name)))
-            with newer(GO_ON), Rota(url) as late, pytest.raises(StoreUnavailable, match="lock timeout"):
-                late.migrate()
-        with newer(GO_ON):
-            assert app.migrate() == ["0999_later"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

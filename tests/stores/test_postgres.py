@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from time import monotonic
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import psycopg
 import pytest
@@ -113,7 +113,7 @@ def test_it_works_without_a_search_path_and_without_rights_on_public(postgres_se
     with postgres_server.database() as url:
         with psycopg.connect(url, autocommit=True) as admin:
             admin.execute("revoke all on schema public from public")
-        store = open_store(f"{url}&{urlencode({'options': '-c search_path=', 'schema': 'My-Jobs'})}")
+        store = open_store(f"{url}&{urlencode({'options': '-c search_path=', 'schema': 'My-Jobs'}, quote_via=quote)}")
         [added] = store.insert([job()])
         assert [claimed.id for claimed in store.claim(Ask(worker(store), ("q",), 1))] == [added.id]
         store.close()
@@ -301,7 +301,7 @@ def test_a_deadlock_is_run_again(store: Store) -> None:
     ids = sorted(added.id for added in store.insert([job(), job()]))
     table = database_of(store)._queries.table("rota_jobs")
     connection_of(store).execute("set deadlock_timeout = '10ms'")
-    with psycopg.connect(database_of(store)._pool._conninfo) as other:
+    with psycopg.connect(database_of(store)._pool._url.conninfo) as other:
         other.execute("set deadlock_timeout = '60s'")
         other.execute(f"select 1 from {table} where id = %s for update", [ids[1]])
         changing = threading.Thread(target=store.change, args=(Move.CANCEL, ids))
@@ -460,7 +460,7 @@ def test_the_vitals_tell_where_and_how_big(store: Store, url: str) -> None:
 
 
 def test_a_server_that_may_lose_jobs_is_warned_about(url: str) -> None:
-    store = open_store(f"{url}&{urlencode({'options': '-c synchronous_commit=off'})}")
+    store = open_store(f"{url}&{urlencode({'options': '-c synchronous_commit=off'}, quote_via=quote)}")
     assert any("synchronous_commit is off" in warning for warning in store.vitals().warnings)
     store.close()
 

@@ -27,10 +27,12 @@ ONLY_POSTGRES = {
     "newest_finished",
     "lock_briefly",
     "lock_migrations",
+    "migrating",
     "oldest_transaction",
     "rest",
     "sizes",
     "tables",
+    "users_of",
     "vitals",
     "whereabouts",
 }

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import click
 from msgspec import Struct
@@ -16,8 +15,7 @@ from rota.app import Rota
 from rota.cli.finding import find_app
 from rota.clock import Micros
 from rota.errors import StoreError
-
-_PASSWORD = re.compile(r"(?<=[^/]):[^/@]*@")
+from rota.stores import open_store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,15 +79,16 @@ def reach_existing(ctx: click.Context) -> Rota:
     """`reach`, for commands that look at or change what is there: what is not there is not made."""
     app = reach(ctx)
     if not app.there():
-        parts = urlsplit(app.url)
-        url = _PASSWORD.sub("@", app.url)
-        if parts.scheme == "sqlite":
-            what = f"is no SQLite file {unquote(parts.path[1:])} (of {url}, seen from {Path.cwd()})"
-        else:
-            what = f"are no tables of Rota's in {url}"
-        makes = "it" if parts.scheme == "sqlite" else "them"
-        raise StoreError(f"there {what}: nothing was enqueued there yet; `rota migrate` makes {makes}")
+        raise StoreError(f"there {_lacking(app.url)}: nothing was enqueued there yet; `rota migrate` makes what is missing")
     return app
+
+
+def _lacking(url: str) -> str:
+    scheme, _, path = url.partition("://")
+    file = Path(unquote(path[1:]))
+    if scheme == "sqlite" and not file.exists():
+        return f"is no SQLite file {file} (of {url}, seen from {Path.cwd()})"
+    return f"are no tables of Rota's in {open_store(url).url}"
 
 
 def now_of(app: Rota) -> Micros:

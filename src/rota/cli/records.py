@@ -168,9 +168,10 @@ def problems_record(problems: Sequence[Problem]) -> Record:
     }
 
 
-def migrations_record(due: Sequence[Migration]) -> Record:
+def migrations_record(due: Sequence[Migration], new: bool) -> Record:
     return {
-        "older_may_stay": all(migration.older for migration in due),
+        "new": new,
+        "older_may_stay": new or all(migration.older for migration in due),
         "migrations": [
             {"name": each.name, "older_may_stay": each.older, "remark": each.remark, "locks": each.locks} for each in due
         ],

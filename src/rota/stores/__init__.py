@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from urllib.parse import urlsplit
 
 from rota.errors import ConfigError, DriverMissing, StoreUnavailable
 from rota.stores.base import Limits, Line, Store
@@ -30,7 +29,8 @@ def open_store(url: str, **options: object) -> Store:
 
     Raises `ConfigError` when the scheme, the URL or an option is not known, `DriverMissing` when the driver is not installed.
     """
-    scheme = urlsplit(url).scheme
+    head, colon, _ = url.strip().partition(":")
+    scheme = head.lower() if colon else ""
     opener = _opener(scheme, url)
     try:
         return opener(url, **options)

@@ -31,5 +31,11 @@ def locks(text: str, sizes: Mapping[str, int]) -> list[str]:
     return list(dict.fromkeys(told))
 
 
+def table_of(statement: str) -> str | None:
+    """The table that a statement must have, alone or with others; `None` where that is not known."""
+    found = [match for pattern in (_INDEXED, _CHANGED) if (match := pattern.match(statement))]
+    return found[0][1] if found else None
+
+
 def _of(table: str, new: set[str], sizes: Mapping[str, int], what: str) -> list[str]:
     return [f"{table}: {what.format(rows=sizes[table])}"] if table in sizes and table not in new else []

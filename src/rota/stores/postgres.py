@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 
 from rota.clock import Micros
 from rota.errors import ConfigError, SchemaMismatch, StoreError, StoreUnavailable
@@ -19,11 +16,14 @@ from rota.model import Inserted, Migration, NewJob, Vitals
 from rota.stores import rows, versions
 from rota.stores.adding import add, chunked, in_order, key_order, settle
 from rota.stores.database import Call, Link, Params, Row, Run, Send
+from rota.stores.given import flag, text, whole
 from rota.stores.postgres_copy import Ahead, copy
 from rota.stores.postgres_driver import Exchange, Session, bound
 from rota.stores.postgres_line import PostgresLine
+from rota.stores.postgres_migrating import Migrating, names
 from rota.stores.postgres_pool import Plans, Pool
 from rota.stores.postgres_queries import Queries
+from rota.stores.postgres_url import read_url
 from rota.stores.sql import SqlStore
 
 if TYPE_CHECKING:
@@ -45,11 +45,10 @@ _WIDE = frozenset({"counts", "find", "find_failed", "find_key", "prunable", "unf
 _SILENCE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 """What a network does that swallows packets without a word is noticed in half a minute to a minute, not after hours."""
 
+_CONNECTING = 5
+_LONGEST_NAME = 63
 _POOLER = {"": None, "true": True, "false": False}
 """What a URL may say of a pooler."""
-
-_PATIENCE = "5s"
-"""How long a migration waits for a table that others use."""
 
 _LONG = "5 minutes"
 """How long a transaction of anybody may be open before people are told."""
@@ -59,37 +58,51 @@ _TRIES = 5
 
 
 def open_postgres(
-    url: str, *, schema: str = "", pooler: bool | None = None, migrate: bool = True, max_size: int = 4, connect_timeout: int = 5
+    url: str,
+    *,
+    schema: str = "",
+    pooler: bool | None = None,
+    migrate: bool = True,
+    max_size: int = 4,
+    connect_timeout: int | None = None,
 ) -> SqlStore:
     """The store in a schema of the database of `postgresql://user@host/database?schema=name`; nothing is opened yet.
 
     `schema` may stand in the URL and is "public" by default; any name will do. `pooler=True` keeps to what works behind a
     transaction pooler such as PgBouncer, `False` says that there is none or that it pools sessions, and `None` finds out; it
     may stand in the URL as `pooler=true` or `false`. With `migrate=False` tables that are missing or old are refused instead
-    of changed. At most `max_size` connections are open at once, besides those of twins and lines. Of several hosts in the URL
-    the one that takes writes is used.
+    of changed. At most `max_size` connections are open at once, besides those of twins and lines. Of several hosts the one
+    that takes writes is used. `connect_timeout` is in seconds, and 5 where neither URL, service file nor environment say it.
     """
-    if max_size < 1:
-        raise ConfigError(f"max_size={max_size!r} leaves no connection: it is 1 or more")
-    parts = _split(url)
-    query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    name = schema or query.pop("schema", "") or "public"
-    query.pop("schema", None)
-    told = query.pop("pooler", "")
+    whole("max_size", max_size, least=1)
+    flag("migrate", migrate)
+    read = read_url(url)
+    name = _schema(text("schema", schema) or read.own.get("schema") or "public")
+    told = read.own.get("pooler", "")
     if told not in _POOLER:
         raise ConfigError(f"pooler={told!r} in the URL is neither true nor false")
     if pooler is None:
         pooler = _POOLER[told]
-    conninfo = urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
-    try:
-        known = conninfo_to_dict(conninfo)
-    except psycopg.Error as error:
-        raise ConfigError(f"{_public(url)!r} is no Postgres URL: {error}") from error
-    defaults = {"connect_timeout": connect_timeout, "application_name": "rota", **_SILENCE}
-    if "," in str(known.get("host") or known.get("hostaddr") or ""):
+    else:
+        flag("pooler", pooler)
+    defaults: dict[str, int | str] = {"connect_timeout": _CONNECTING, **_SILENCE}
+    if len(read.hosts) > 1:
         defaults["target_session_attrs"] = "read-write"
-    settings = {key: value for key, value in defaults.items() if key not in query}
-    return SqlStore(PostgresDatabase(_public(url), Queries(name), Pool(conninfo, settings, pooler, max_size), migrate))
+    settings = {key: value for key, value in defaults.items() if key not in read.known}
+    if connect_timeout is not None:
+        settings["connect_timeout"] = whole("connect_timeout", connect_timeout, least=1)
+    # Unlike a name that is set, this one gives way to that of a service file or the environment.
+    settings["fallback_application_name"] = "rota"
+    return SqlStore(PostgresDatabase(read.shown, Queries(name), Pool(read, settings, pooler, max_size), migrate))
+
+
+def _schema(name: str) -> str:
+    if len(name.encode()) > _LONGEST_NAME or name.startswith("pg_") or "\0" in name:
+        raise ConfigError(
+            f"schema={name!r} cannot be: a schema's name has {_LONGEST_NAME} bytes at most and no null character, and those "
+            "that begin with pg_ are Postgres's own"
+        )
+    return name
 
 
 class PostgresDatabase:
@@ -210,7 +223,7 @@ class PostgresDatabase:
         self.open()
         names = {"jobs_table": self._queries.table("rota_jobs"), "history_table": self._queries.table("rota_history")}
         [row] = self.read("vitals", names | {"now": None})
-        now, version, database, live, history, commit, fsync, autovacuum, standby, taken, most = row
+        now, version, database, live, history, commit, fsync, autovacuum, standby, taken, most, tables, isolation = row
         warnings = []
         if commit == "off" or fsync == "off":
             warnings.append(
@@ -225,6 +238,11 @@ class PostgresDatabase:
                 f"{taken} of the server's {most} connections are taken, and beyond them programs and workers are refused: "
                 "raise max_connections, run fewer processes, or put a pooler in front"
             )
+        if isolation != "read committed":
+            warnings.append(
+                f"transactions are {isolation} here, and Postgres ends those that meet others; behind a pooler Rota chooses "
+                "none: set default_transaction_isolation to 'read committed' for this user or database"
+            )
         for pid, user, program, seconds in self.read("oldest_transaction", {"patience": _LONG}):
             warnings.append(
                 f"a transaction of {user} ({program or 'unnamed'}, process {pid}) is open for {seconds // 60} minutes: "
@@ -237,6 +255,7 @@ class PostgresDatabase:
             "schema": self._queries.schema,
             "live_bytes": live,
             "history_bytes": history,
+            "tables": tables,
         }
         return Vitals(now, warnings, facts)
 
@@ -308,36 +327,11 @@ class PostgresDatabase:
     def _refusal(self) -> SchemaMismatch:
         with self._pool.session(self._queries, "kept") as session:
             [(there, _)] = session.run("tables", self._names())
-            return versions.refusal(session.run if there else None, self.kind)
+            return versions.refusal(session.run if there else None, self.kind, self.url)
 
     def _migrate(self) -> list[str]:
-        with self._pool.session(self._queries) as session, session.transaction():
-            session.send([bound(durable=True), ("lock_migrations", self._names())])
-            [(there, schema)] = session.run("tables", self._names())
-            if not schema:
-                session.script(f"create schema {self._queries.quoted}")
-            if not there:
-                session.script(versions.TABLE)
-            session.run("lock_briefly", {"patience": _PATIENCE})
-            return versions.migrate(session.run, session.script, self.kind)
+        with self._pool.session(self._queries) as session:
+            return Migrating(session, self._pool.place).run()
 
     def _names(self) -> Params:
-        return {"schema": self._queries.schema, "migrations": self._queries.table("rota_migrations")}
-
-
-_PASSWORD = re.compile(r"(?<=://)([^:@/]*):([^@/]*)@")
-"""User and password, as libpq finds them (`conninfo_uri_parse_options`): a `#` or `?` before the `@` belongs to it."""
-_SECRET = frozenset({"password", "sslpassword"})
-
-
-def _split(url: str) -> SplitResult:
-    return urlsplit(
-        _PASSWORD.sub(lambda found: f"{found[1]}:{found[2].replace('#', '%23').replace('?', '%3F')}@", url, count=1)
-    )
-
-
-def _public(url: str) -> str:
-    """The URL without its passwords."""
-    parts = urlsplit(_PASSWORD.sub(r"\1@", url, count=1))
-    query = [(key, value) for key, value in parse_qsl(parts.query, keep_blank_values=True) if key not in _SECRET]
-    return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
+        return names(self._queries)

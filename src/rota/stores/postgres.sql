@@ -346,8 +346,28 @@ select to_regclass(:migrations) is not null, exists (select 1 from pg_namespace 
 -- One migration at a time for each schema; the lock goes with the transaction.
 select pg_advisory_xact_lock(hashtext('rota'), hashtext(:schema))
 
+-- name: migrating
+-- Who holds this lock.
+select a.pid, a.usename, a.application_name, host(a.client_addr), a.state,
+       to_char(a.xact_start at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS'), l.pid is null
+from pg_locks as l
+left join pg_stat_activity as a on a.pid = l.pid
+where l.locktype = 'advisory' and l.granted and l.objsubid = 2
+  and l.database = (select oid from pg_database where datname = current_database())
+  and l.classid = (hashtext('rota')::bigint & 4294967295)::oid and l.objid = (hashtext(:schema)::bigint & 4294967295)::oid
+
+-- name: users_of
+-- Who else uses a table, those first who have used it for longest.
+select a.pid, a.usename, coalesce(nullif(a.application_name, ''), a.backend_type), host(a.client_addr), a.state,
+       to_char(a.xact_start at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS'), l.pid is null
+from (select distinct pid from pg_locks where relation = to_regclass(:table) and granted) as l
+left join pg_stat_activity as a on a.pid = l.pid
+where l.pid is distinct from pg_backend_pid()
+order by a.xact_start
+limit 3
+
 -- name: lock_briefly
--- Have this transaction give up where it waits longer for a table: all who come after it would wait too.
+-- Have this transaction give up where it waits longer for a lock: for a table's, because all who come after it would wait too.
 select set_config('lock_timeout', :patience, true)
 
 -- name: sizes
@@ -363,7 +383,8 @@ select :now, current_setting('server_version'), current_database(), pg_total_rel
        pg_total_relation_size(:history_table::regclass), current_setting('synchronous_commit'), current_setting('fsync'),
        current_setting('autovacuum'), pg_is_in_recovery(),
        (select sum(numbackends)::bigint from pg_stat_database),
-       current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint
+       current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint,
+       (select max(version) from rota_migrations), current_setting('transaction_isolation')
 
 -- name: oldest_transaction
 -- The transaction that has kept vacuum from its work for longest.

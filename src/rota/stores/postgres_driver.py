@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import psycopg
-from psycopg import sql
 
-from rota.stores import queries
 from rota.stores.database import Call, Params, Row
 from rota.stores.postgres_queries import Queries
 from rota.stores.postgres_wire import Wire
@@ -44,10 +42,6 @@ class Session:
     def driver(self) -> psycopg.Connection[tuple[object, ...]]:
         """The connection, for what the driver does itself."""
         return self._wire.driver()
-
-    def script(self, text: str) -> None:
-        for statement in queries.statements(self.queries.qualify(text)):
-            self.driver().execute(sql.SQL(statement))
 
 
 class Exchange:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal, LiteralString
+from weakref import WeakSet
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.string import TextLoader
 
 from rota.errors import StoreError, StoreUnavailable
 from rota.stores.postgres_driver import Session
 from rota.stores.postgres_errors import READ_ONLY, meaning
 from rota.stores.postgres_queries import Queries
+from rota.stores.postgres_url import PostgresUrl
 from rota.stores.postgres_wire import Wire
 
 Plans = Literal["anew", "kept"]
@@ -25,6 +27,8 @@ Planning takes a fifth of a lone insert's or claim's time. But a plan that was m
 whole table for ever, so where plans are kept there are only those along an index, which is right for what is run often.
 """
 
+_POOLS: WeakSet[Pool] = WeakSet()
+"""Those of this process, for its end."""
 _PATIENCE = 30.0
 """For how many seconds a thread waits until another gives a connection back."""
 
@@ -32,17 +36,17 @@ _PATIENCE = 30.0
 class Pool:
     """Lends connections, the one used last first: it has its statements prepared and the server's caches warm."""
 
-    def __init__(self, conninfo: str, settings: Mapping[str, Any], pooler: bool | None, max_size: int) -> None:
-        self._conninfo = conninfo
+    def __init__(self, url: PostgresUrl, settings: Mapping[str, Any], pooler: bool | None, max_size: int) -> None:
+        self._url = url
         self._settings = settings
         self.pooler = pooler
         """Whether a pooler that lends connections for a transaction is between; `None` to find out."""
         self.met_pooler = False
         """Whether one was found that nobody was told of."""
         self._max_size = max_size
-        self._inherited: list[Wire] = []
-        self.place = _place(conninfo)
+        self.place = url.place
         self._start()
+        _POOLS.add(self)
 
     def _start(self) -> None:
         self._lock = threading.Lock()
@@ -55,7 +59,7 @@ class Pool:
     def twin(self) -> Pool:
         """Another pool, which takes over what is idle here: whoever makes one means to work through that."""
         self._after_fork()
-        twin = Pool(self._conninfo, self._settings, self.pooler, self._max_size)
+        twin = Pool(self._url, self._settings, self.pooler, self._max_size)
         twin.met_pooler = self.met_pooler
         with self._lock:
             twin._idle, self._idle = self._idle, twin._idle
@@ -80,7 +84,7 @@ class Pool:
         """A new connection that is the caller's own."""
         with self.errors():
             settings = {"client_encoding": "utf8", **self._settings}
-            connection = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None, **settings)
+            connection = psycopg.connect(self._url.conninfo, autocommit=True, prepare_threshold=None, **settings)
             try:
                 pooled = self._set_up(connection, plans)
             except BaseException:
@@ -207,9 +211,14 @@ class Pool:
 
     def _after_fork(self) -> None:
         if self._pid != os.getpid():
-            # Closing what was inherited would say goodbye to the server in the parent's name.
-            self._inherited += [wire for wires in self._idle.values() for wire in wires]
-            self._start()
+            self._start()  # the connections are the parent's, and were disowned
+
+
+@atexit.register
+def _close_all() -> None:
+    """Close what is idle when the program ends, and nobody closed the app: the driver would complain of it."""
+    for pool in list(_POOLS):
+        pool.close()
 
 
 _SET_UP: LiteralString = """
@@ -220,9 +229,3 @@ where %(told)s::integer is null or pg_backend_pid() = %(told)s::integer
 
 _NAMES: dict[Plans, str] = {"anew": "force_custom_plan", "kept": "force_generic_plan"}
 _SCANS: dict[Plans, str] = {"anew": "on", "kept": "off"}
-
-
-def _place(conninfo: str) -> str:
-    parts = conninfo_to_dict(conninfo)
-    host, port, database = (parts.get(name) for name in ("host", "port", "dbname"))
-    return f"{host or 'localhost'}{f':{port}' if port else ''}/{database or ''}"

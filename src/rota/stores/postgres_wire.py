@@ -7,9 +7,12 @@ work is a good part of what a lone insert or claim costs.
 
 from __future__ import annotations
 
+import os
 import select
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
+from weakref import WeakSet
 
 import psycopg
 from psycopg import pq
@@ -30,6 +33,8 @@ _HURRIES = frozenset({"claim", "claim_behind"})
 _HURRY: Call = ("hurry", {})
 _SETTINGS = frozenset({"hurry", "bound", "hurry_bound"})
 """Queries that only set something for their transaction, and of which nobody wants an answer."""
+_WIRES: WeakSet[Wire] = WeakSet()
+"""The connections of this process, for its forks."""
 _UNHEARD = ""
 """Stands among the results that are expected for one that nobody asked for."""
 
@@ -63,9 +68,12 @@ class Wire:
         """For each transaction on its way, what its results are: answers (`None`), prepared statements, and `_UNHEARD`."""
         self._found: list[list[Row]] = []
         self._error: psycopg.Error | None = None
+        self._last_words = LastWords()
+        connection.add_notice_handler(self._last_words)
         self._poll = select.poll() if hasattr(select, "poll") else None  # Windows has none
         if self._poll is not None:
             self._poll.register(self._libpq.socket, select.POLLIN)
+        _WIRES.add(self)
         self.rang = False
         """Whether a notification came since this was last made false."""
 
@@ -76,7 +84,7 @@ class Wire:
 
     @property
     def closed(self) -> bool:
-        return self._connection.closed
+        return not hasattr(self._connection, "pgconn") or self._connection.closed
 
     @property
     def idle(self) -> bool:
@@ -89,7 +97,16 @@ class Wire:
         return not (self._poll.poll(0) if self._poll is not None else ready([self.socket], timeout=0)[0])
 
     def close(self) -> None:
-        self._connection.close()
+        if not self.closed:
+            self._connection.close()
+
+    def disown(self) -> None:
+        """Leave the connection to the process that this one was forked from.
+
+        Of one that is forgotten while it is open the driver complains, and one that is closed says goodbye to the server in
+        the parent's name; without its link to the client library it does neither.
+        """
+        del self._connection.pgconn
 
     def driver(self) -> psycopg.Connection[tuple[object, ...]]:
         """The connection, for what the driver does itself, until the next `send`."""
@@ -130,7 +147,7 @@ class Wire:
         """Wait for the rows of each query of the oldest transaction under way. Raises what the server said to any of them."""
         while (found := self.answered()) is None:
             ready([self._libpq.socket])
-            self._libpq.consume_input()
+            self._take_in()
         return found
 
     def answered(self) -> list[list[Row]] | None:
@@ -149,7 +166,7 @@ class Wire:
 
     def read(self) -> None:
         """Take in what the server has sent, without waiting for more."""
-        self._libpq.consume_input()
+        self._take_in()
         self.heed()
 
     def heed(self) -> None:
@@ -186,4 +203,39 @@ class Wire:
         socket = self._libpq.socket
         while self._libpq.flush():
             if ready([socket], [socket])[0]:
-                self._libpq.consume_input()
+                self._take_in()
+
+    def _take_in(self) -> None:
+        """Who goes away often says why before, and that is worth more than that it has gone."""
+        try:
+            self._libpq.consume_input()
+        except psycopg.OperationalError as gone:
+            self.heed()  # which has the client library look at what came
+            while self._error is None and (result := self._libpq.get_result()) is not None:
+                if result.status == pq.ExecStatus.FATAL_ERROR:
+                    self._error = error_from_result(result, encoding=self._connection.info.encoding)
+            if (said := self._error or self._last_words.said) is not None:
+                raise said from gone
+            raise
+
+
+def _disown_all() -> None:
+    for wire in list(_WIRES):
+        wire.disown()
+    _WIRES.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown_all)
+
+
+class LastWords:
+    """What the server says when it ends a connection on which nothing is under way: it comes as a notice."""
+
+    def __init__(self) -> None:
+        self.said: psycopg.Error | None = None
+
+    def __call__(self, notice: psycopg.errors.Diagnostic) -> None:
+        if notice.severity_nonlocalized == "FATAL" and notice.sqlstate is not None:
+            with suppress(KeyError):  # a code that the driver does not know
+                self.said = psycopg.errors.lookup(notice.sqlstate)(notice.message_primary or "")

@@ -13,6 +13,7 @@ from rota.model import Inserted, Migration, NewJob, Vitals
 from rota.stores import mounts, rows, versions
 from rota.stores.adding import add, chunked, settle
 from rota.stores.database import Call, Link, Params, Row, Run, Send
+from rota.stores.given import flag, number
 from rota.stores.sql import SqlStore
 from rota.stores.sqlite_engine import Cursor, Engine, FileEngine, MemoryEngine
 from rota.stores.sqlite_line import CommitWatch, DirectLine, MemoryWatch
@@ -34,6 +35,8 @@ def open_sqlite(
     Raises `ConfigError` naming the path when it cannot be written.
     """
     path = _path(url)
+    flag("migrate", migrate)
+    number("patience", patience, least=0)
     if journal not in {"wal", "delete"}:
         raise ConfigError(f"journal={journal!r} is not known: it is 'wal' or 'delete'")
     if network not in {"warn", "refuse"}:
@@ -91,7 +94,7 @@ class SqliteDatabase:
         return self._engine.pending()
 
     def there(self) -> bool:
-        return not isinstance(self._engine, FileEngine) or self._engine.path.exists()
+        return self._engine.there()
 
     def schema(self) -> list[tuple[str, str]]:
         return versions.script(self.kind)
@@ -176,7 +179,8 @@ class SqliteDatabase:
     def vitals(self) -> Vitals:
         self.open()
         warnings, facts = self._engine.vitals()
-        return Vitals(now=machine_now(), warnings=self._warnings + warnings, facts=facts)
+        [[tables]] = self.read("version", {})
+        return Vitals(now=machine_now(), warnings=self._warnings + warnings, facts=facts | {"tables": tables})
 
 
 _HEAVY = frozenset({"claim", "candidates"})
@@ -192,7 +196,11 @@ def _answer(cursor: Cursor, query: str, params: Params) -> list[Row]:
 
 
 def _path(url: str) -> Path:
-    parts = urlsplit(url)
+    wrong = ConfigError(f"{url!r} names no file: write sqlite:///relative.db or sqlite:////absolute/path.db")
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:  # a bracket where a host would be
+        raise wrong from error
     if parts.netloc or parts.query or parts.fragment or not parts.path.strip("/"):
-        raise ConfigError(f"{url!r} names no file: write sqlite:///relative.db or sqlite:////absolute/path.db")
+        raise wrong
     return Path(unquote(parts.path[1:]))

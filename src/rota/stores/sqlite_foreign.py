@@ -14,7 +14,8 @@ import msgspec
 from rota.errors import StoreError, StoreUnavailable
 from rota.stores.database import Params, Row, Steps
 from rota.stores.foreign import Elsewhere, Statement, Template, Value, template
-from rota.stores.sqlite_engine import bind, forms, meaning
+from rota.stores.sqlite_engine import bind, forms
+from rota.stores.sqlite_errors import meaning
 
 _PARAMETER = re.compile(r":([a-z_]+)")
 _ANSWERS = re.compile(r"\A(?:select|pragma)\b|^returning\b", re.MULTILINE)

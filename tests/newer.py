@@ -1,0 +1,30 @@
+"""A Rota with one migration more than there is, and tables that it made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from rota import Rota
+from rota.stores import queries
+
+LATER = 999
+GO_ON = "-- Older processes go on.\n\nalter table rota_jobs add column colour text;\n"
+END = "-- Older processes end.\n\nalter table rota_jobs drop column looks;\n"
+
+
+@contextmanager
+def newer(text: str) -> Iterator[str]:
+    """A Rota with one migration more than there is, for as long as the block lasts; its name."""
+    known = queries.migrations
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queries, "migrations", lambda dialect: [*known(dialect), (LATER, f"{LATER:04}_later", text)])
+        yield f"{LATER:04}_later"
+
+
+def migrated(url: str, text: str) -> None:
+    """Have the tables changed by a newer Rota."""
+    with newer(text) as name, Rota(url) as app:
+        assert app.migrate()[-1] == name

@@ -1,0 +1,134 @@
+"""What Postgres or a pooler refuses is told with what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from urllib.parse import quote, unquote
+
+import psycopg
+import pytest
+
+from bouncer import bouncing
+from rota import Rota
+from rota.errors import StoreError, StoreUnavailable
+from rota.stores import open_store
+from rota.stores.base import Store
+from rota.testing.contract.lines import rung
+from servers import PostgresServer
+
+
+@pytest.fixture(scope="module")
+def url(postgres_server: PostgresServer) -> Iterator[str]:
+    """Of a store with tables."""
+    with postgres_server.schema() as url:
+        with Rota(url) as app:
+            app.migrate()
+        yield url
+
+
+@pytest.fixture(scope="module")
+def users(postgres_server: PostgresServer) -> Iterator[None]:
+    with postgres_server.connect() as admin:
+        admin.execute("create role absent nologin")
+        admin.execute("create role lone login connection limit 0")
+    yield
+    with postgres_server.connect() as admin:
+        admin.execute("drop role absent")
+        admin.execute("drop role lone")
+
+
+@pytest.mark.usefixtures("users")
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("postgres@", "nobody@", "refuses this user .*check user and password"),
+        ("postgres@", "absent@", "refuses this user .*check user and password"),
+        ("postgres@", "lone@", "no room for another connection of this user .*raise its connection limit"),
+        ("/postgres?", "/nowhere?", "has no such database .*create it, or correct the URL"),
+        ("?host=", "?port=5433&host=", "cannot be reached .*see that it runs"),
+        ("?host=", "?target_session_attrs=standby&host=", "asks for a standby, which takes no writes.*leave it out of the URL"),
+        ("?host=", "?target_session_attrs=any-old&host=", "parameter .*cannot be right .*correct it in the URL"),
+        ("?host=", "?sslmode=verify&host=", "parameter .*cannot be right .*correct it in the URL"),
+        ("?host=", "?options=-c%20colour=red&host=", "parameter .*cannot be right .*correct it in the URL"),
+        ("?host=", "?connect_timeout=soon&host=", "parameter .*cannot be right .*correct it in the URL"),
+        ("?host=", "?service=nowhere&host=", "parameter .*cannot be right .*in the service file"),
+        ("?host=", "?gssencmode=require&host=", "as secure as it must be .*see to sslmode"),
+    ],
+)
+def test_what_keeps_a_connection_from_being_made_is_told_apart(url: str, old: str, new: str, told: str) -> None:
+    with pytest.raises(StoreError, match=told), closing(open_store(url.replace(old, new))) as store:
+        store.open()
+
+
+def slow(url: str, setting: str) -> Store:
+    """The store for a user for whom this is set."""
+    return open_store(f"{url}&options={quote(f'-c {setting}')}")
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("lock_timeout=100", "gave up waiting for a lock .*pg_blocking_pids.*lock_timeout"),
+        ("statement_timeout=300", "ended a query .*raise this user's statement_timeout"),
+    ],
+)
+def test_a_time_out_that_is_in_the_way_is_named(postgres_server: PostgresServer, url: str, setting: str, told: str) -> None:
+    with closing(slow(url, setting)) as store, psycopg.connect(postgres_server.url()) as other:
+        store.open()
+        table = psycopg.sql.Identifier(unquote(url.partition("&schema=")[2]), "rota_workers")
+        other.execute(psycopg.sql.SQL("lock table {}").format(table))
+        with pytest.raises(StoreUnavailable, match=told):
+            store.workers()
+
+
+def test_that_a_user_may_only_read_is_told_apart_from_a_standby(url: str) -> None:
+    told = pytest.raises(StoreUnavailable, match=r"takes no writes .*if it is the primary, default_transaction_read_only is on")
+    with closing(slow(url, "default_transaction_read_only=on")) as store, told:
+        store.rest("nobody", asleep=True)
+
+
+def test_a_worker_whose_connection_may_not_rest_is_told_why(url: str) -> None:
+    """The server says it before it goes away, while the worker sleeps."""
+    store = slow(url, "idle_session_timeout=100")
+    store.open()
+    line = store.line()
+    with pytest.raises(StoreUnavailable, match=r"not used for a while .*set idle_session_timeout to 0"):
+        for _ in range(2):
+            rung(line, 5)
+    line.close()
+    store.close()
+
+
+def test_transactions_that_postgres_ends_easily_are_warned_of(url: str) -> None:
+    direct = slow(url, "default_transaction_isolation=serializable")
+    assert not [warning for warning in direct.vitals().warnings if "isolation" in warning]
+    direct.close()
+    pooled = slow(f"{url}&pooler=true", "default_transaction_isolation=serializable")
+    assert [
+        warning for warning in pooled.vitals().warnings if "set default_transaction_isolation to 'read committed'" in warning
+    ]
+    pooled.close()
+
+
+@pytest.mark.parametrize("pooler", ["", "&pooler=true", "&pooler=false"])
+def test_a_pooler_of_statements_is_named_with_what_to_set(postgres_server: PostgresServer, url: str, pooler: str) -> None:
+    with bouncing(postgres_server.directory, pool_mode="statement") as bouncer:
+        schema = url.partition("&schema=")[2]
+        with Rota(f"{bouncer.url()}&schema={schema}{pooler}") as app:
+            for use in (
+                lambda: app.named("x").using(key="k").enqueue_many([()] * 2),
+                lambda: app.named("x").enqueue_many([()] * 300),
+            ):
+                with pytest.raises(StoreError, match=r"for a statement .*set its pool_mode to transaction or session"):
+                    use()
+
+
+def test_a_pooler_without_a_connection_left_says_so(postgres_server: PostgresServer, url: str) -> None:
+    settings: dict[str, str | int] = {"pool_mode": "session", "default_pool_size": 1, "query_wait_timeout": 1}
+    with bouncing(postgres_server.directory, **settings) as bouncer:
+        schema = url.partition("&schema=")[2]
+        with Rota(f"{bouncer.url()}&schema={schema}") as one, Rota(f"{bouncer.url()}&schema={schema}&pooler=true") as other:
+            one.send("x")
+            with pytest.raises(StoreUnavailable, match=r"pooler .* has no connection left .*raise its pool_size"):
+                other.send("x")
