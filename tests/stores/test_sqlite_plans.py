@@ -23,6 +23,7 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     store.insert(NewJob(new_id(), "t", f"q{n % 20}", "[]", delay=delays[n % 4], priority=n % 3) for n in range(20_000))
     store.close()
     connection = sqlite3.connect(path)
+    connection.execute("select count(*) from rota_queues").fetchall()  # so that all its files are open before a test looks
     if request.param == "analyzed":
         connection.execute("analyze")
     yield connection
