@@ -224,8 +224,12 @@ async def asyncpg_pooled(url: str) -> AsyncIterator[Own]:
 
 
 @contextmanager
-def an_engine(url: str, **options: Any) -> Iterator[sqlalchemy.Engine]:
-    engine = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"), **options)
+def an_engine(url: str, driver: str = "psycopg", **options: Any) -> Iterator[sqlalchemy.Engine]:
+    if driver == "pg8000" and url.startswith("postgresql"):  # which knows a server's socket by its file
+        place = asyncpg_place(url)
+        options["connect_args"] = {"unix_sock": f"{place['host']}/.s.PGSQL.5432"}
+        url = f"postgresql://{place['user']}@/{place['database']}"
+    engine = sqlalchemy.create_engine(url.replace("postgresql:", f"postgresql+{driver}:"), **options)
     try:
         yield engine
     finally:
@@ -244,6 +248,12 @@ async def an_async_engine(url: str, driver: str, **options: Any) -> AsyncIterato
 @asynccontextmanager
 async def sqlalchemy_connection(url: str) -> AsyncIterator[Own]:
     with an_engine(url) as engine, engine.connect() as connection:
+        yield Own(connection, connection.exec_driver_sql, ends(connection.begin), ends(connection.begin_nested))
+
+
+@asynccontextmanager
+async def sqlalchemy_connection_of_pg8000(url: str) -> AsyncIterator[Own]:
+    with an_engine(url, "pg8000") as engine, engine.connect() as connection:
         yield Own(connection, connection.exec_driver_sql, ends(connection.begin), ends(connection.begin_nested))
 
 
@@ -348,6 +358,7 @@ POSTGRES: dict[str, tuple[Opener, bool]] = {
     "asyncpg": (asyncpg_own, False),
     "asyncpg, from a pool": (asyncpg_pooled, False),
     "SQLAlchemy Connection, psycopg": (sqlalchemy_connection, True),
+    "SQLAlchemy Connection, pg8000": (sqlalchemy_connection_of_pg8000, True),
     "SQLAlchemy Session, psycopg": (sqlalchemy_session, True),
     "SQLAlchemy AsyncConnection, asyncpg": (sqlalchemy_async_connection("asyncpg"), False),
     "SQLAlchemy AsyncSession, asyncpg": (sqlalchemy_async_session("asyncpg"), False),

@@ -176,8 +176,8 @@ def test_in_a_pipeline_of_the_callers(postgres_shop: Shop) -> None:
 
 
 def wrong_at_last() -> Iterator[tuple[object, ...]]:
-    """More calls than go into one statement, of which the last does not fit."""
-    yield from ((number,) for number in range(2_001))
+    """More calls than go into two statements, of which the last does not fit: the first are in the database by then."""
+    yield from ((number,) for number in range(2 * MOST + 1))
     yield ("no number",)
 
 
@@ -205,11 +205,11 @@ def test_a_connection_that_commits_each_statement_commits_the_job(way: str, requ
     assert shop.found() == ([], [1, 1, 3, 4])
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_an_engine_that_commits_each_statement_commits_the_job(kind: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(("kind", "driver"), [("sqlite", ""), ("postgres", "psycopg"), ("postgres", "pg8000")])
+def test_an_engine_that_commits_each_statement_commits_the_job(kind: str, driver: str, request: pytest.FixtureRequest) -> None:
     shop: Shop = request.getfixturevalue(f"{kind}_shop")
     with (
-        an_engine(shop.url, isolation_level="AUTOCOMMIT") as engine,
+        an_engine(shop.url, driver, isolation_level="AUTOCOMMIT") as engine,
         engine.connect() as connection,
         Session(engine) as session,
     ):

@@ -82,6 +82,16 @@ class Statement:
         return self._template.percents, [self._values[name] for name in self._template.names]
 
 
+def told_by_postgres(error: BaseException) -> tuple[str | None, str]:
+    """The code that Postgres gave a driver's error, where it tells that, and the error in words.
+
+    Most have it as an attribute; pg8000 raises with all that the server said.
+    """
+    said = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
+    state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None) or said.get("C")
+    return (state if isinstance(state, str) else None), str(said.get("M") or error)
+
+
 class Dialect(Protocol):
     """How a store's queries are put to a connection of somebody else's, and what that answers."""
 

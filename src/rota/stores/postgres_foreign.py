@@ -104,10 +104,10 @@ def _driver_error(error: BaseException) -> psycopg.Error:
     while seen is not None:
         if isinstance(seen, psycopg.Error):
             return seen
-        state = getattr(seen, "sqlstate", None) or getattr(seen, "pgcode", None)
-        if isinstance(state, str):
+        state, words = told_by_postgres(seen)
+        if state is not None:
             try:
-                return psycopg.errors.lookup(state)(str(seen))
+                return psycopg.errors.lookup(state)(words)
             except KeyError:
                 break
         seen = getattr(seen, "orig", None) or seen.__cause__

@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # a program that uses one of these need not have what the oth
 
 T = TypeVar("T")
 
+_NONE_OPEN = "25P01"
+"""What Postgres says to a savepoint where no transaction is open."""
 _AT_ONCE = {"stream_results": False, "yield_per": None}
 """For callers who stream their own rows: a cursor on the server reads, and does nothing else."""
 
@@ -134,7 +136,7 @@ def _taking_part(connection: Connection) -> Iterator[None]:
     if connection.dialect.name == "sqlite":
         begin, ends = beginning(raw, control_of(getattr(raw, "_conn", raw)))  # type: ignore[arg-type]  # it, or aiosqlite's
     else:
-        begin = "begin" if _commits_each(connection) and _idle(raw) else None
+        begin = "begin" if _commits_each(connection) and _idle(connection, raw) else None
         ends = begin is not None
     if begin is None:
         yield
@@ -158,9 +160,21 @@ def _commits_each(connection: Connection) -> bool:
         return False
 
 
-def _idle(raw: object) -> bool:
-    """Whether no transaction is open on a driver's connection, as far as psycopg, psycopg2 and asyncpg say."""
+def _idle(connection: Connection, raw: object) -> bool:
+    """Whether no transaction is open on a driver's connection: asyncpg, psycopg and psycopg2 say so, else the server does.
+
+    That takes a savepoint within a transaction alone.
+    """
     if hasattr(raw, "is_in_transaction"):
         return not raw.is_in_transaction()
     status = getattr(getattr(raw, "info", None), "transaction_status", None)
-    return status is not None and int(status) == 0
+    if status is not None:
+        return int(status) == 0
+    try:
+        connection.exec_driver_sql("savepoint rota_idle")
+    except DBAPIError as error:
+        if error.orig is None or told_by_postgres(error.orig)[0] != _NONE_OPEN:
+            raise
+        return True
+    connection.exec_driver_sql("release savepoint rota_idle")
+    return False
