@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from rota.ids import new_id
@@ -30,7 +31,8 @@ class FolderMail:
                 os.fsync(file.fileno())
             unready.replace(ready)
         except OSError as error:
-            unready.unlink(missing_ok=True)
+            with suppress(OSError):
+                unready.unlink(missing_ok=True)
             raise DeliveryPutOff(f"the mail folder {self._folder} cannot be written to: {error}") from error
         return Delivery(message_id=letter.message_id, accepted=letter.recipients)
 

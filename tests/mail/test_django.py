@@ -1,0 +1,101 @@
+"""Django's mail goes through the queue, with Django's own transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.core import mail
+from django.db import transaction
+from django.test.utils import override_settings
+
+from mail.sinks import Odd, odd
+from rota import ConfigError, Rota
+from rota.mail import Mailer, MessageRefused
+from within.drivers import Undone, django_alias
+
+mailer: Mailer
+"""What the settings name."""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Odd]:
+    """A mail server, with Django set up to queue for it, its own database being the store's."""
+    global mailer
+    url = f"sqlite:///{tmp_path / 'shop.db'}"
+    with Rota(url) as app, odd() as server, django_alias(url, "default"):
+        app.migrate()
+        mailer = Mailer(app, server.url)
+        backend = "rota.mail.django.EmailBackend"
+        with override_settings(EMAIL_BACKEND=backend, ROTA_MAILER=f"{__name__}.mailer", DEFAULT_FROM_EMAIL="shop@example.org"):
+            yield server
+        mailer.close()
+
+
+def sent(server: Odd) -> list[str]:
+    """The recipients of the letters that arrived, once the queue is worked."""
+    mailer._app.drain()
+    return [" ".join(taken.recipients) for taken in server.letters]
+
+
+def test_mail_is_queued_with_the_transaction(server: Odd) -> None:
+    with transaction.atomic():
+        assert mail.send_mail("Welcome", "Good to have you.", None, ["kept@example.org"]) == 1
+        assert mailer._app.jobs() == []
+    with pytest.raises(Undone), transaction.atomic():
+        mail.send_mail("Welcome", "Good to have you.", None, ["lost@example.org"])
+        raise Undone
+    assert sent(server) == ["kept@example.org"]
+
+
+def test_all_that_djangos_messages_have_arrives(server: Odd) -> None:
+    message = mail.EmailMultiAlternatives(
+        "Grüße", "Text ä", "Löwe <shop@example.org>", ["ada@example.org"], ["bo@example.org"], cc=["cy@example.org"]
+    )
+    message.attach_alternative("<p>" + "ä" * 2_000, "text/html")
+    message.attach("a.bin", b"\x00\xff", "application/octet-stream")
+    message.extra_headers["X-Order"] = "42"
+    message.reply_to = ["answers@example.org"]
+    assert message.send() == 1
+    assert sent(server) == ["ada@example.org cy@example.org bo@example.org"]
+    [job] = mailer._app.jobs()
+    got = mailer.task.signature.decode(job.row.args)[1]["message"].message
+    assert (got["Subject"], got["X-Order"], got["Reply-To"]) == ("Grüße", "42", "answers@example.org")
+    assert got["Bcc"] is None
+    assert got.get_body(("plain",)).get_content() == "Text ä"
+    assert max(len(line) for line in server.letters[0].content.split(b"\r\n")) <= 998
+
+
+def test_what_is_refused_is_told_or_passed_over_as_asked(server: Odd) -> None:
+    with pytest.raises(MessageRefused, match="To: 'nobody' is no address"):
+        mail.send_mail("Welcome", "Hello", None, ["nobody"])
+    assert mail.send_mail("Welcome", "Hello", None, ["nobody"], fail_silently=True) == 0
+    assert mail.EmailMessage("Welcome", "Hello").send() == 0
+    assert sent(server) == []
+
+
+def test_a_database_that_is_not_the_stores_is_waited_for(server: Odd, tmp_path: Path) -> None:
+    with django_alias(f"sqlite:///{tmp_path / 'other.db'}", "other"), override_settings(ROTA_MAIL_DATABASE="other"):
+        with transaction.atomic("other"):
+            mail.send_mail("Welcome", "Hello", None, ["ada@example.org"])
+            assert sent(server) == []
+        assert sent(server) == ["ada@example.org"]
+
+
+def test_without_a_database_it_is_queued_at_once(server: Odd) -> None:
+    from django.db import connections
+
+    connections.databases["none"] = connections.configure_settings({"default": {}, "none": {}})["none"]
+    try:
+        with override_settings(ROTA_MAIL_DATABASE="none"):
+            mail.send_mail("Welcome", "Hello", None, ["ada@example.org"])
+    finally:
+        del connections.databases["none"]
+    assert sent(server) == ["ada@example.org"]
+
+
+def test_settings_that_name_no_mailer_are_told(server: Odd) -> None:
+    for path, words in ((None, "name no mailer"), (f"{__name__}.sent", "no Mailer")):
+        with override_settings(ROTA_MAILER=path), pytest.raises(ConfigError, match=words):
+            mail.send_mail("Welcome", "Hello", None, ["ada@example.org"])
