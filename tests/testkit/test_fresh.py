@@ -21,6 +21,7 @@ from rota.testing import (
     Clock,
     adrain_through,
     assert_enqueued,
+    assert_not_enqueued,
     assert_nothing_enqueued,
     drain_through,
     emptied,
@@ -148,6 +149,25 @@ def test_an_eager_app_keeps_its_jobs_meanwhile() -> None:
         assert_enqueued(task)
     task.enqueue()
     assert ran == [1]
+
+
+def test_jobs_that_the_app_deletes_as_they_finish_stay_meanwhile(tmp_path: Path) -> None:
+    app = Rota(f"sqlite:///{tmp_path / 'jobs.db'}", keep_succeeded=0)
+    task = app.task(name="count")(lambda: None)
+    with fresh_store(app):
+        task.enqueue()
+        app.drain()
+        assert_enqueued(task)
+        with pytest.raises(AssertionError):
+            assert_not_enqueued(task)
+    for check in (lambda: assert_not_enqueued(task), lambda: assert_nothing_enqueued(app), lambda: enqueued(app)):
+        with pytest.raises(NotSupported, match=r"\(keep_succeeded=0\).*fresh_store\(app\)"):
+            check()
+    task.enqueue()
+    assert_enqueued(task)
+    app.drain()
+    assert app.jobs() == []
+    app.close()
 
 
 def test_a_worker_may_work_it(shop: Shop) -> None:

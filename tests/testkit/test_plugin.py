@@ -77,6 +77,23 @@ def test_receipt(rota_app):
     result.stdout.no_fnmatch_line("*asserting.py*")
 
 
+def test_a_store_in_memory_says_what_a_test_with_a_connection_of_its_own_needs(project: pytest.Pytester) -> None:
+    code = """
+import sqlite3
+from tasks import send_receipt
+
+def test_receipt(rota_app):
+    connection = sqlite3.connect(":memory:")
+    try:
+        send_receipt.using(connection=connection).enqueue(42)
+    finally:
+        connection.close()
+"""
+    result = run(project, code)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*for the pytest fixture rota_app, override rota_url*"])
+
+
 def test_every_test_may_be_had_ask_for_it_those_of_unittest_too(project: pytest.Pytester) -> None:
     project.makeini("[pytest]\nrota_app = tasks:app\npythonpath = .\nusefixtures = rota_app")
     code = """
@@ -194,7 +211,7 @@ def test_pytest_is_told_that_rota_may_have_been_imported_before_it() -> None:
 
 def test_the_tests_in_the_guide_pass_as_written(pytester: pytest.Pytester) -> None:
     blocks = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL))
-    (settings,) = re.findall(r"```ini\n(\[pytest\].*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    settings, *_ = re.findall(r"```ini\n(\[pytest\].*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
     for name, code in blocks.items():
         pytester.path.joinpath(name).write_text(code)
     pytester.makeini(settings)

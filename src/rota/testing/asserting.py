@@ -15,7 +15,7 @@ from rota.block import Block
 from rota.clock import Micros
 from rota.errors import ArgumentsError, ConfigError, NotSupported
 from rota.handle import Job
-from rota.model import Filter, JobRow, NewJob, State
+from rota.model import FINAL, Filter, JobRow, NewJob, State
 from rota.stores import rows
 from rota.stores.database import Steps
 from rota.testing.arguments import alike, brief, called, check_names, named, stored, wanted
@@ -229,6 +229,7 @@ def _among(
     app: Rota, found: list[JobRow], expected: Expected | None, args: Mapping[str, object] | None, queue: str | None
 ) -> list[Job[Any]]:
     """Those of these jobs that are asked for."""
+    _check_kept(app)
     among = found if queue is None else [row for row in found if row.queue == queue]
     if args is not None and not isinstance(args, Mapping):
         raise ArgumentsError(f"args={brief(args)}: pass arguments by name, for example args={{'order_id': 42}}")
@@ -247,6 +248,15 @@ def _among(
             raise NotSupported("\n".join(_in_doubt(expected, doubtful)))
         among = [row for row, differences in unlike if not differences]
     return [Job(app._desk, row.id, row) for row in among]
+
+
+def _check_kept(app: Rota) -> None:
+    """Refuse to say that a job is not there where the app deletes some as they finish."""
+    if gone := sorted(FINAL - app.settings.kept):
+        raise NotSupported(
+            f"this app deletes jobs as soon as they have {' or '.join(gone)} (keep_{gone[0]}=0), so what is there does not say "
+            "what was enqueued: use rota.testing.fresh_store(app) or the fixture rota_app, under which they stay"
+        )
 
 
 def _has(arguments: Mapping[str, object], some: Mapping[str, object], some_stored: Mapping[str, bytes | None]) -> bool:
@@ -276,6 +286,7 @@ def _one(expected: Expected, same: list[JobRow], others: list[JobRow]) -> Job[An
 
 def _none(expected: Expected, found: list[JobRow]) -> None:
     __tracebackhide__ = True
+    _check_kept(expected.app)
     unlike = [(row, expected.differences(row)) for row in found]
     if same := [row for row, differences in unlike if not differences]:
         lines = [f"  {_said(expected.app, row)}" for row in same[:_SHOWN]]
@@ -286,6 +297,7 @@ def _none(expected: Expected, found: list[JobRow]) -> None:
 
 def _nothing(app: Rota, found: list[JobRow]) -> None:
     __tracebackhide__ = True
+    _check_kept(app)
     if found:
         lines = [f"  {_said(app, row)}" for row in found[:_SHOWN]]
         were = "1 job was" if len(found) == 1 else f"{len(found)} jobs were"

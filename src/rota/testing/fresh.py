@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from msgspec.structs import replace
+
 from rota.app import Rota
 from rota.clock import LONGEST, Clock
 from rota.codec.wire import brief
@@ -13,8 +15,9 @@ from rota.desk import StoreDesk
 from rota.errors import ConfigError
 from rota.ids import new_id
 from rota.inline import LEASE
-from rota.model import Filter, LimitRow, Move, State, WorkerRow
+from rota.model import FINAL, Filter, LimitRow, Move, State, WorkerRow
 from rota.operate import free_held
+from rota.settings import Settings
 from rota.stores import Store, open_store
 
 
@@ -24,8 +27,9 @@ def fresh_store(app: Rota, url: str = "memory://", *, clock: Clock | None = None
 
     `url` is to name an empty store: `memory://` is one each time, a file in a new directory is another. `options` are those of
     this store; the app's own are left aside. With `clock` all goes by that, and without by the store's. The jobs stay until the
-    end of the block although the app is closed meanwhile, as a lifespan does. An eager app is not eager meanwhile. Tasks and
-    hooks that are declared meanwhile stay. Raises `ConfigError` where the store has jobs already.
+    end of the block although the app is closed meanwhile, as a lifespan does. An eager app is not eager meanwhile, and jobs
+    that the app deletes as they finish stay. Tasks and hooks that are declared meanwhile stay too. Raises `ConfigError` where
+    the store has jobs already.
 
     >>> app = Rota("postgresql://production/shop")
     >>> with fresh_store(app):
@@ -40,8 +44,16 @@ def fresh_store(app: Rota, url: str = "memory://", *, clock: Clock | None = None
     if clock is not None and not callable(clock):
         raise ConfigError(f"clock={brief(clock)}: pass a rota.testing.Clock, or a function that answers an aware datetime")
     store = open_store(url, **options)
-    former = {name: vars(app).get(name, _ABSENT) for name in ("url", "clock", "eager", "_store", "_store_options", "_unopened")}
-    meanwhile = {"url": url, "clock": clock, "eager": False, "_store": None, "_store_options": options, "_unopened": store.twin}
+    meanwhile = {
+        "url": url,
+        "clock": clock,
+        "eager": False,
+        "settings": _keeping(app.settings),
+        "_store": None,
+        "_store_options": options,
+        "_unopened": store.twin,
+    }
+    former = {name: vars(app).get(name, _ABSENT) for name in meanwhile}
     try:
         store.open()
         if store.find(Filter(tuple(State)), 1):
@@ -121,6 +133,11 @@ def _set(app: Rota, attributes: Mapping[str, object]) -> None:
             delattr(app, name)
         else:
             setattr(app, name, value)
+
+
+def _keeping(settings: Settings) -> Settings:
+    """The same, by which no job is gone as soon as it ends: it would seem never to have been enqueued."""
+    return replace(settings, ages={state: age for state, age in settings.ages.items() if age}, kept=FINAL)
 
 
 def _forget(app: Rota) -> None:
