@@ -1,4 +1,4 @@
-"""A Rota with one migration more than there is, and tables that it made."""
+"""A Rota with more migrations than there are, and tables that it made."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ END = "-- Older processes end.\n\nalter table rota_jobs drop column looks;\n"
 
 
 @contextmanager
-def newer(text: str) -> Iterator[str]:
-    """A Rota with one migration more than there is, for as long as the block lasts; its name."""
+def newer(*texts: str) -> Iterator[str]:
+    """A Rota with these migrations more than there are, for as long as the block lasts; the name of the last."""
     known = queries.migrations
+    more = [(number, f"{number:04}_later", text) for number, text in enumerate(texts, LATER)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queries, "migrations", lambda dialect: [*known(dialect), (LATER, f"{LATER:04}_later", text)])
-        yield f"{LATER:04}_later"
+        patch.setattr(queries, "migrations", lambda dialect: [*known(dialect), *more])
+        yield more[-1][1]
 
 
 def migrated(url: str, text: str) -> None:

@@ -14,6 +14,7 @@ import pytest
 from kit import PATIENCE, Fleet, Program
 
 from accounts import Line, account, lines
+from newer import GO_ON, migrated, newer
 from rota import Rota
 from rota.model import State
 from working import eventually
@@ -78,10 +79,29 @@ def test_it_enqueues_claims_finishes_and_keeps_limits(fleet: Fleet, url: str, le
     for worker in (old, new):
         assert {ids[line.job] for line in told if line.pid == worker.pid} == set(TASKS), worker.name
         stop(worker)
+    late = fleet.program("fault_limited", options, packages=[earlier])
+    assert late.wait() != 0
+    assert "install a newer Rota here" in late.log  # as `0006_needs` says: those alone that know of it may start as well
     for limit, room in (("pair", 2), ("shared", 3), ("tenant", 2)):
         assert most_at_once([line for line in told if ids[line.job].startswith(limit)]) <= room
-    for word in ("ERROR", "Traceback"):
-        assert word not in fleet.logs()
+    for program in (old, new, enqueuer):
+        assert not [word for word in ("ERROR", "Traceback") if word in program.log]
+
+
+def test_one_that_starts_on_newer_tables_works_where_they_let_it_and_else_ends_in_words(
+    app: Rota, fleet: Fleet, url: str, ledger: Path
+) -> None:
+    migrated(url, GO_ON)
+    worker = fleet.worker()
+    job = app.named("quick").enqueue()
+    assert job.wait(PATIENCE).status is State.SUCCEEDED
+    stop(worker)
+    assert not [word for word in ("WARNING", "ERROR", "Traceback") if word in worker.log]
+    with newer(GO_ON, GO_ON.replace("go on", "end").replace("colour", "shape")):
+        Rota(url).migrate()
+    late = fleet.worker()
+    assert late.wait() != 0
+    assert "a process must know their version 1000" in late.log
 
 
 def most_at_once(told: Sequence[Line]) -> int:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import threading
+from contextlib import closing
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -88,6 +91,20 @@ def test_a_process_that_must_not_migrate_says_what_to_do(url: str) -> None:
             app.migrate()
     with Rota(url, migrate=False) as app:
         app.send("x")  # newer tables that it may use are as good as its own
+
+
+def test_a_process_that_must_not_migrate_makes_and_changes_no_file(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'jobs.db'}"
+    told = re.escape(f"in {url} the store's tables are not there: run `rota migrate`")
+    with Rota(url, migrate=False) as app, pytest.raises(SchemaMismatch, match=told):
+        app.stats()
+    assert list(tmp_path.iterdir()) == []
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as other:
+        other.execute("create table shop (name text)")
+    before = (tmp_path / "jobs.db").read_bytes()
+    with Rota(url, migrate=False) as app, pytest.raises(SchemaMismatch, match=told):
+        app.stats()
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("jobs.db", before)]
 
 
 def test_old_tables_are_not_changed_by_a_process_that_must_not(url: str) -> None:
