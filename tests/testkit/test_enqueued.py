@@ -224,6 +224,9 @@ def test_a_task_of_another_app_is_refused_rather_than_never_found(shop: Shop) ->
     other = Rota("memory://")
     with pytest.raises(ConfigError, match=r"shop\.send_receipt is a task of another app"):
         enqueued(other, task=shop.send_receipt)
+    for check in (enqueued, assert_nothing_enqueued):
+        with pytest.raises(ConfigError, match=r"<Task shop\.send_receipt> is no app: pass the Rota"):
+            check(shop.send_receipt)
 
 
 def test_arguments_whose_classes_know_no_equality_are_compared_by_what_is_stored(shop: Shop) -> None:

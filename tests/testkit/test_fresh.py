@@ -256,6 +256,17 @@ def test_a_stretch_of_time_stops_where_limits_have_room_and_pauses_end(shop_anyw
     assert [job.task for job in app.jobs(status=["scheduled", "queued", "held"])] == ["shop.send_receipt"]
 
 
+def test_a_stretch_of_time_stops_where_the_lease_of_a_lost_worker_runs_out(shop: Shop) -> None:
+    clock = Clock(START)
+    with fresh_store(shop.app, clock=clock) as app:
+        shop.send_receipt.enqueue(1)
+        app.store.join(WorkerRow(worker := new_id(), "lost", "", 0, None, [], 1, 60 * SECOND, ""), app.now())
+        [claimed] = app.store.claim(Ask(worker, ("mail",), 1), app.now())
+        [event] = drain_through(app, minutes=10)
+        job = app.get(claimed.id)
+        assert (event.attempt, job.finished_at) == (2, START + timedelta(seconds=60))
+
+
 def test_a_stretch_of_time_ends_when_jobs_of_other_queues_wait(shop: Shop) -> None:
     @shop.app.task(name="spaced", rate="1/m")
     def spaced() -> None: ...

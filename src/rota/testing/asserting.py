@@ -128,6 +128,7 @@ async def aassert_nothing_enqueued(app: Rota) -> None:
 
 
 def _asked(app: Rota, task: Target | str | None, status: str | Sequence[str]) -> tuple[Expected | None, tuple[State, ...]]:
+    _check_app(app)
     states = operate.where(status).states or tuple(State)
     if task is None:
         return None, states
@@ -139,6 +140,7 @@ def _asked(app: Rota, task: Target | str | None, status: str | Sequence[str]) ->
 
 def _connection(app: Rota, expected: Expected | None = None) -> object:
     """The connection whose view counts; `None` for the store's own."""
+    _check_app(app)
     if app.eager:
         raise NotSupported(
             "eager mode has no store, so what was enqueued is not known afterwards: "
@@ -146,6 +148,11 @@ def _connection(app: Rota, expected: Expected | None = None) -> object:
         )
     block = Block.of(app._desk)
     return expected.connection if expected is not None and expected.connection is not None else block and block.connection
+
+
+def _check_app(app: object) -> None:
+    if not isinstance(app, Rota):
+        raise ConfigError(f"{brief(app)} is no app: pass the Rota whose jobs are to be looked at, and what else by its name")
 
 
 def _rows(app: Rota, connection: object, task: str | None = None, states: tuple[State, ...] = tuple(State)) -> list[JobRow]:

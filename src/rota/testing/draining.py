@@ -21,8 +21,8 @@ def drain_through(
     """Move the app's `Clock` on by `span`, and run in the caller what becomes due on the way, each job at its own moment.
 
     The span is seconds, a `timedelta`, or what that takes, such as `days=1`. Retries of what fails are among what runs, and so
-    are jobs that a rate held, or a partner's limit, at the moment when it has room, and those of paused queues when the pause
-    ends. Raises `ConfigError` where the app goes by another clock.
+    are jobs that a rate held, or a partner's limit, at the moment when it has room, those of paused queues when the pause ends,
+    and those of workers that are gone when their lease runs out. Raises `ConfigError` where the app goes by another clock.
 
     >>> clock = Clock()
     >>> app = Rota("memory://", clock=clock)
@@ -76,6 +76,7 @@ def _next(app: Rota) -> Micros | None:
     while promoted.count == _STEP:
         promoted = app.store.promote(_STEP, now)
     moments = [None if span is None else now + span for span in (promoted.next_in, app.store.paused(now).next_in)]
+    moments += [worker.lease_until for worker in app.store.workers()]
     if app.limiting is not None:
         moments += [room.opens_at for room in app.limits() if room.held]
     return min((each for each in moments if each is not None and each > now), default=None)
