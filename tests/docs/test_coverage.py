@@ -14,6 +14,7 @@ import pytest
 from rota import BoundTask, Kind, Move, Rota, State
 from rota.beside import Beside
 from rota.cli.group import rota as command_line
+from rota.mail import Mailer, compose
 from rota.rules.health import Trouble
 from rota.stores.postgres import open_postgres
 from rota.stores.sqlite import open_sqlite
@@ -49,6 +50,8 @@ def options(*functions: Callable[..., object]) -> list[str]:
         open_sqlite,
         open_postgres,
         Rota.run_one,
+        Mailer,
+        compose,
     ),
 )
 def test_every_option_is_in_a_guide(option: str) -> None:

@@ -12,7 +12,6 @@ from email import policy
 from email.message import EmailMessage
 from typing import Any
 
-from django.conf import settings  # type: ignore[import-untyped]
 from django.core.mail.backends.base import BaseEmailBackend  # type: ignore[import-untyped]
 from django.utils.module_loading import import_string  # type: ignore[import-untyped]
 
@@ -59,7 +58,7 @@ def converted(message: Any) -> EmailMessage:
 
 def mailer() -> Mailer:
     """The mailer that the settings name. Raises `ConfigError`."""
-    path = getattr(settings, "ROTA_MAILER", None)
+    path = _setting("ROTA_MAILER", None)
     if path is None:
         raise ConfigError('Django\'s settings name no mailer: say ROTA_MAILER = "shop.jobs.mailer", where one is')
     found = import_string(path)
@@ -71,6 +70,11 @@ def mailer() -> Mailer:
 def _connection() -> Any:
     from django.db import connections  # type: ignore[import-untyped]
 
-    alias = getattr(settings, "ROTA_MAIL_DATABASE", "default")
-    connection = connections[alias]
+    connection = connections[_setting("ROTA_MAIL_DATABASE", "default")]
     return None if connection.settings_dict["ENGINE"] == "django.db.backends.dummy" else connection
+
+
+def _setting(name: str, default: str | None) -> Any:
+    from django.conf import settings  # type: ignore[import-untyped]
+
+    return getattr(settings, name, default)

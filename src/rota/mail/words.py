@@ -24,8 +24,8 @@ _PLAIN = frozenset(ascii_letters + digits + "!*+-/")
 def text_header(name: str, value: str) -> str:
     """A header of plain text as it goes over the wire; text that is not ASCII, or has no place to fold, is encoded.
 
-    >>> text_header("Subject", "Grüße")
-    'Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?='
+    >>> text_header("Subject", "Grüße an alle")
+    'Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe_an_alle?='
     """
     if value.isascii() and "=?" not in value and _longest(value) < LONGEST - len(name) - 100:
         return fold(f"{name}: {value}")
@@ -40,12 +40,15 @@ def exact_header(name: str, value: str) -> str:
 
 
 def encoded(text: str, taken: int = 0) -> str:
-    """The text as encoded words, one a line; `taken` is how much of the first line is in use."""
-    as_q = list(_packed([_quoted(character) for character in text], taken, _WORD))
-    as_b = list(_packed(list(text), taken, _WORD // 4 * 3, weigh=_weight))
-    if sum(map(len, as_q)) <= sum(_in_base64(part) for part in as_b):
-        return "\n ".join(f"=?utf-8?q?{part}?=" for part in as_q)
-    return "\n ".join(f"=?utf-8?b?{b64encode(part.encode()).decode()}?=" for part in as_b)
+    """The text as encoded words, one a line; `taken` is how much of the first line is in use.
+
+    Where most of it is ASCII people can still read it in the row of a job; other scripts are shorter in base64.
+    """
+    if 3 * sum(not character.isascii() for character in text) <= len(text):
+        parts = _packed([_quoted(character) for character in text], taken, _WORD, len)
+        return "\n ".join(f"=?utf-8?q?{part}?=" for part in parts)
+    parts = _packed(list(text), taken, _WORD // 4 * 3, lambda piece: len(piece.encode()))
+    return "\n ".join(f"=?utf-8?b?{b64encode(part.encode()).decode()}?=" for part in parts)
 
 
 def fold(line: str) -> str:
@@ -78,7 +81,7 @@ def _longest(value: str) -> int:
     return max((len(word) for word in value.split()), default=0)
 
 
-def _packed(pieces: list[str], taken: int, room: int, weigh: Callable[[str], int] = len) -> Iterator[str]:
+def _packed(pieces: list[str], taken: int, room: int, weigh: Callable[[str], int]) -> Iterator[str]:
     """The pieces, in order, in as few parts as hold `room` each."""
     part: list[str] = []
     left = max(room // 3, room - taken)
@@ -95,11 +98,3 @@ def _quoted(character: str) -> str:
     if character in _PLAIN:
         return character
     return "_" if character == " " else "".join(f"={byte:02X}" for byte in character.encode())
-
-
-def _weight(text: str) -> int:
-    return len(text.encode())
-
-
-def _in_base64(text: str) -> int:
-    return (_weight(text) + 2) // 3 * 4
