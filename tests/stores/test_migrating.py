@@ -64,7 +64,7 @@ def test_the_wait_for_who_migrates_already_has_an_end(
     with psycopg.connect(postgres_server.url(), application_name="hung") as other, Rota(url) as app:
         pid = held(other, url)
         with pytest.raises(
-            StoreUnavailable, match=rf"for more than 0\.1 s: .*process {pid} has it \(hung.*pg_terminate_backend"
+            StoreUnavailable, match=rf"for more than 0\.1 s: .*process {pid} has it \(hung.*pg_terminate_backend\({pid}\)"
         ):
             app.send("x")
         other.rollback()

@@ -32,10 +32,15 @@ def users(postgres_server: PostgresServer) -> Iterator[None]:
     with postgres_server.connect() as admin:
         admin.execute("create role absent nologin")
         admin.execute("create role lone login connection limit 0")
+        admin.execute("create role shut_out login")
+        admin.execute("create database closed strategy file_copy")
+        admin.execute("revoke connect on database closed from public")
     yield
     with postgres_server.connect() as admin:
         admin.execute("drop role absent")
         admin.execute("drop role lone")
+        admin.execute("drop role shut_out")
+        admin.execute("drop database closed")
 
 
 @pytest.mark.usefixtures("users")
@@ -45,6 +50,7 @@ def users(postgres_server: PostgresServer) -> Iterator[None]:
         ("postgres@", "nobody@", "refuses this user .*check user and password"),
         ("postgres@", "absent@", "refuses this user .*check user and password"),
         ("postgres@", "lone@", "no room for another connection of this user .*raise its connection limit"),
+        ("postgres@/postgres?", "shut_out@/closed?", "may not connect to the database .*have connect on it granted"),
         ("/postgres?", "/nowhere?", "has no such database .*create it, or correct the URL"),
         ("?host=", "?port=5433&host=", "cannot be reached .*see that it runs"),
         ("?host=", "?target_session_attrs=standby&host=", "asks for a standby, which takes no writes.*leave it out of the URL"),

@@ -395,8 +395,9 @@ order by xact_start
 limit 1
 
 -- name: begin
--- Begin a transaction that goes on over several round trips.
-begin
+-- Begin a transaction that goes on over several round trips. It says how it is isolated, for behind a pooler a session's own
+-- setting cannot be chosen.
+begin isolation level read committed
 
 -- name: commit
 -- End it.

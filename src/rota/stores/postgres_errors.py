@@ -95,6 +95,10 @@ _OF_CONNECTING = (
         "Postgres at {place} does not let this user in from here ({said}): add a line to its pg_hba.conf",
     ),
     _known(
+        "permission denied for database",
+        "this user may not connect to the database of Postgres at {place} ({said}): have connect on it granted",
+    ),
+    _known(
         "authentication|no password supplied|not permitted to log in|role .* does not exist|no such user",
         "Postgres at {place} refuses this user ({said}): check user and password in the URL",
     ),

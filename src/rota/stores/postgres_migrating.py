@@ -77,13 +77,14 @@ class Migrating:
                 "waiting for another process that migrates the tables in the schema %r of Postgres at %s: %s",
                 self._schema,
                 self._place,
-                self._holders(),
+                named(self._holders()),
             )
         if not self._turn_comes(last):
+            holders = self._holders()
             raise StoreUnavailable(
                 f"another process has been migrating the tables in the schema {self._schema!r} of Postgres at {self._place} "
-                f"for more than {sum(_WAITS):g} s: {self._holders()}. If it works on a large table, try again when it has "
-                "ended; if not, end it with select pg_terminate_backend(its number)"
+                f"for more than {sum(_WAITS):g} s: {named(holders)}. If it works on a large table, try again when it has "
+                f"ended; if it stands still, {ended(holders)}"
             )
 
     def _turn_comes(self, within: float) -> bool:
@@ -95,8 +96,8 @@ class Migrating:
             return False
         return True
 
-    def _holders(self) -> str:
-        return named(self._session.run("migrating", names(self._session.queries)))
+    def _holders(self) -> list[Row]:
+        return self._session.run("migrating", names(self._session.queries))
 
     def _blocked(self) -> StoreUnavailable:
         table = table_of(self._statement)
@@ -105,7 +106,7 @@ class Migrating:
         return StoreUnavailable(
             f"a migration must have {table or 'a table'} for itself and did not get it within {_PATIENCE:g} s, so nothing was "
             f"changed in the schema {self._schema!r} of Postgres at {self._place} ({first!r}): {named(users)}. Wait until that "
-            "has ended, or end it with select pg_terminate_backend(its number), and run `rota migrate` again"
+            f"has ended, or {ended(users)}, and run `rota migrate` again"
         )
 
 
@@ -117,6 +118,14 @@ def names(made: Queries) -> Params:
 def named(sessions: Sequence[Row]) -> str:
     """The sessions that hold what is waited for, as whoever looks for them needs it."""
     return "; ".join(map(_named, sessions)) or "it is gone meanwhile"
+
+
+def ended(sessions: Sequence[Row]) -> str:
+    """How these sessions are ended."""
+    calls = "; ".join(f"select pg_terminate_backend({pid})" for pid, *_, prepared in sessions if not prepared)
+    if not calls:
+        return "end the transaction that holds it"
+    return f"end it with {calls}"
 
 
 def _named(session: Row) -> str:
