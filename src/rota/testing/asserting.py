@@ -98,7 +98,8 @@ def assert_not_enqueued(task: Target, /, *args: Any, **kwargs: Any) -> None:
     """Assert that no job was enqueued that `assert_enqueued` would find, and show it where there is one.
 
     It also fails where that is no longer known: a job that was put back since does not tell with what delay it was enqueued,
-    and one that was claimed has lost a key that counted until then.
+    and one that was claimed has lost a key that counted until then. What was edited counts as it is now. Raises `NotSupported`
+    where the app deletes jobs as they finish.
     """
     __tracebackhide__ = True
     expected = Expected.of(task, args, kwargs)
