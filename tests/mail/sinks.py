@@ -194,22 +194,31 @@ class Odd:
                         if self.hold is not None:
                             self.holding.release()
                             self.hold.wait()
-                        if self._answer(client, "content", "250 taken"):
-                            self.letters.append(Taken(sender, tuple(recipients), content))
+                        taken = Taken(sender, tuple(recipients), content)
+                        self._answer(client, "content", "250 taken", first_do=lambda taken=taken: self.letters.append(taken))
                 case "QUIT":
                     client.sendall(b"221 bye\r\n")
                     return
                 case _:
                     self._answer(client, word, "250 ok")
 
-    def _answer(self, client: socket.socket, step: str, right: str, first: str = "", also: Any = None) -> bool:
-        """Do what the script says, and answer whether that was what is right."""
+    def _answer(
+        self,
+        client: socket.socket,
+        step: str,
+        right: str,
+        first: str = "",
+        also: Any = None,
+        first_do: Callable[[], None] = lambda: None,
+    ) -> bool:
+        """Do what the script says, and answer whether that was what is right; `first_do` is done before that is said."""
         told = also if also is not None else self.script.get(step)
         if isinstance(told, list):
             with self._lock:
                 told = told.pop(0) if told else None
         match told:
             case None:
+                first_do()
                 client.sendall("".join(f"{each}\r\n" for each in (first, right) if each).encode())
                 return True
             case "hang":

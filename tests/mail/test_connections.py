@@ -6,6 +6,7 @@ import os
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -117,8 +118,8 @@ def test_a_crowd_that_the_server_does_not_admit_arrives_all_the_same(shared_url:
         assert server.highest <= 2
 
 
-def test_a_limit_keeps_all_workers_together_within_what_the_server_admits(shared_url: str, mailer: MakeMailer) -> None:
-    with Rota(shared_url) as app, odd(most=2) as server:
+def test_a_limit_keeps_all_workers_together_within_what_the_server_admits(tmp_path: Path, mailer: MakeMailer) -> None:
+    with Rota(f"sqlite:///{tmp_path / 'jobs.db'}") as app, odd(most=2) as server:
         mine = mailer(server.url, app=app, concurrency=2, idle=0)
         mine.task.enqueue_many([(mine.letter(letter(f"{number}@example.org")),) for number in range(40)])
         with working(app, concurrency=4), working(app, concurrency=4):

@@ -94,7 +94,7 @@ def test_a_server_that_reads_no_more_is_left_in_time(mailer: MakeMailer) -> None
     with odd(reads_letters=False) as server:
         mine = mailer(server.url, timeout=0.3, max_size=100_000_000)
         with pytest.raises(DeliveryPutOff, match="did not answer"):
-            mine.deliver(letter(attachments=[("a.bin", bytes(10_000_000))]))
+            mine.deliver(letter(attachments=[("a.bin", bytes(6_000_000))]))
 
 
 def test_the_answer_to_the_letter_may_take_longer_than_a_step(mailer: MakeMailer) -> None:

@@ -49,12 +49,13 @@ def test_letters_leave_in_the_order_in_which_they_were_queued(app: Rota, mailer:
         assert [taken.recipients[0] for taken in server.letters] == [f"{number}@example.org" for number in range(20)]
 
 
-def test_a_worker_that_is_killed_in_the_middle_loses_no_letter(shared_url: str, mailer: MakeMailer) -> None:
+def test_a_worker_that_is_killed_in_the_middle_loses_no_letter(tmp_path: Path, mailer: MakeMailer) -> None:
     """One letter is on its way in, the other has arrived and is not answered: that one may come twice, and be recognised."""
-    with Rota(shared_url) as app, odd({"DATA": [HANG]}, hold=threading.Event()) as server:
+    url = f"sqlite:///{tmp_path / 'jobs.db'}"
+    with Rota(url) as app, odd({"DATA": [HANG]}, hold=threading.Event()) as server:
         mine = mailer(server.url, app=app)
         first, second = (mine.deliver_later(letter(f"{name}@example.org")) for name in ("ada", "bo"))
-        worker = subprocess.Popen([sys.executable, str(Path(__file__).with_name("mail_worker.py")), shared_url, server.url])
+        worker = subprocess.Popen([sys.executable, str(Path(__file__).with_name("mail_worker.py")), url, server.url])
         try:
             assert server.holding.acquire(timeout=30)
             eventually(lambda: server.commands.count("DATA") == 2)
@@ -189,3 +190,18 @@ def test_what_is_refused_says_so_from_a_coroutine_too(app: Rota, mailer: MakeMai
     with pytest.raises(MessageRefused):
         asyncio.run(mailer("console:").adeliver_later(letter("nobody")))
     assert app.jobs() == []
+
+
+def test_importing_rota_loads_nothing_of_mail_and_the_console_no_smtp() -> None:
+    def loaded(code: str) -> set[str]:
+        program = f"{code}\nimport sys\nprint(*sys.modules)"
+        return set(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split())
+
+    assert not loaded("import rota") & {"rota.mail", "email_validator", "smtplib", "email.message"}
+    assert not loaded("import rota, rota.mail; rota.mail.Mailer(rota.Rota('memory://'), 'console:')") & {
+        "asyncio",
+        "django",
+        "email_validator",
+        "smtplib",
+        "ssl",
+    }

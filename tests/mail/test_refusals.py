@@ -36,19 +36,19 @@ OTHERS = ["\x00", "\x1b[2J", "\x7f", "\ud800"]
 
 
 @pytest.mark.parametrize("header", ["Subject", "From", "To", "Cc", "Reply_To", "Sender", "X_Order", "Message_ID"])
-@pytest.mark.parametrize("unfit", BREAKS + OTHERS)
-def test_no_header_holds_a_line_break_or_a_control_character(app: Rota, shop: Mailer, header: str, unfit: str) -> None:
-    value = f"x{unfit}y" if header in ("Subject", "X_Order") else f"x{unfit}y <ada@example.org>"
-    with pytest.raises(MessageRefused, match=header.replace("_", "-")):
-        shop.deliver_later(smuggled(**{header: value}))
+def test_no_header_holds_a_line_break_or_a_control_character(app: Rota, shop: Mailer, header: str) -> None:
+    for unfit in BREAKS + OTHERS:
+        value = f"x{unfit}y" if header in ("Subject", "X_Order") else f"x{unfit}y <ada@example.org>"
+        with pytest.raises(MessageRefused, match=header.replace("_", "-")):
+            shop.deliver_later(smuggled(**{header: value}))
     assert app.jobs() == []
 
 
-@pytest.mark.parametrize("unfit", BREAKS + OTHERS)
-def test_compose_refuses_them_too(shop: Mailer, unfit: str) -> None:
-    for field in ({"subject": f"x{unfit}y"}, {"to": f"x{unfit}y <ada@example.org>"}, {"headers": {"X-A": f"x{unfit}y"}}):
-        with pytest.raises(MessageRefused):
-            shop.letter(letter(**field))
+def test_compose_refuses_them_too(shop: Mailer) -> None:
+    for unfit in BREAKS + OTHERS:
+        for field in ({"subject": f"x{unfit}y"}, {"to": f"x{unfit}y <ada@example.org>"}, {"headers": {"X-A": f"x{unfit}y"}}):
+            with pytest.raises(MessageRefused):
+                shop.letter(letter(**field))
 
 
 def test_a_break_hidden_in_an_encoded_word_is_refused(shop: Mailer) -> None:

@@ -135,5 +135,7 @@ def _called(character: str) -> str:
             return "a line break"
         case "\0":
             return "a NUL character"
+        case _ if character >= "\ud800":
+            return "a lone surrogate, as bytes have that were not decoded,"
         case _:
             return f"the control character {character!a}"

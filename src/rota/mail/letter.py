@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+import re
 from datetime import datetime
 from email import policy
 from email.message import EmailMessage
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rota.mail.addresses import Mailbox
+
+
+_LINE_END = re.compile("\r\n|\r|\n")
 
 
 class Letter(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -38,8 +42,8 @@ class Letter(Struct, frozen=True, kw_only=True, omit_defaults=True):
     r"""Headers and body, each line ended by `\n` alone. It is ASCII, save for addresses where `utf8` is set."""
 
     def wire(self) -> bytes:
-        r"""The bytes that go over the wire, with `\r\n` at each line's end, before dots are doubled."""
-        return self.content.replace("\n", "\r\n").encode()
+        r"""The bytes that go over the wire, before dots are doubled: lines end with `\r\n`, and no `\r` or `\n` is alone."""
+        return _LINE_END.sub("\r\n", self.content).encode()
 
     @property
     def message(self) -> EmailMessage:
