@@ -284,6 +284,19 @@ def test_a_failure_shows_the_lines_of_long_arguments_that_differ(shop: Shop) -> 
     assert "        + {'pages': [1]," in lines
 
 
+def test_a_failure_shows_where_long_texts_differ(shop: Shop) -> None:
+    @shop.app.task(name="write")
+    def write(text: str, note: str = "") -> None: ...
+
+    write.enqueue(f"{'x' * 500}y{'z' * 500}", "n" * 500)
+    with pytest.raises(AssertionError) as error:
+        assert_enqueued(write, f"{'x' * 500}w{'z' * 500}")
+    [expected] = [line for line in said(error) if line.startswith("        - ")]
+    [found] = [line for line in said(error) if line.startswith("        + ")]
+    assert ("w" in expected, found) == (True, expected.replace("-", "+").replace("w", "y"))
+    assert f"      note: '{'n' * 58}…, expected ''" in said(error)
+
+
 def test_of_many_jobs_the_nearest_alone_show_how_long_arguments_differ(shop: Shop) -> None:
     words = list(range(400))
     shop.index.enqueue_many([({"words": words, "year": [number]},) for number in range(1_000)])

@@ -80,15 +80,15 @@ def brief(value: object) -> str:
 
 
 def unlike(name: str, expected: object, found: object) -> list[str]:
-    """In what an argument differs: one line for what is short; the lines that differ, with one around them, for what is not."""
+    """In what an argument differs: one line where either is short; else the lines that differ, with one around them."""
     said = _said(expected), _said(found)
-    if max(map(len, said)) <= _LONG:
-        return [f"{name}: {said[1]}, expected {said[0]}"]
+    if min(map(len, said)) <= _LONG:
+        return [f"{name}: {_cut(said[1], _LONG)}, expected {_cut(said[0], _LONG)}"]
     one, other = _lines(expected, said[0]), _lines(found, said[1])
     start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
     first = max(0, start - 1)
     told = [
-        "…" if line.startswith("@@") else f"{line[0]} {_cut(line[1:], 2 * _WIDE)}".rstrip()
+        "…" if line.startswith("@@") else f"{line[0]} {line[1:]}".rstrip()
         for line in unified_diff(one[first : first + _COMPARED], other[first : first + _COMPARED], lineterm="", n=1)
     ][3:]
     if len(told) > _MOST_LINES:
@@ -145,15 +145,16 @@ def _said(value: object) -> str:
 
 
 def _lines(value: object, said: str) -> Sequence[str]:
-    if isinstance(value, str) and "\n" in value:
-        return value.splitlines()
     try:
-        if len(said) <= _MUCH and " object at 0x" not in (formatted := pformat(value, width=_WIDE)):
-            return formatted.splitlines()
-        lines = msgspec.json.format(_written(value), indent=1).decode().splitlines()
+        if isinstance(value, str) and "\n" in value:
+            lines = value.splitlines()
+        elif len(said) <= _MUCH and " object at 0x" not in (formatted := pformat(value, width=_WIDE)):
+            lines = formatted.splitlines()
+        else:
+            lines = msgspec.json.format(_written(value), indent=1).decode().splitlines()
     except Exception:  # noqa: BLE001 - a value's own code may raise anything, and a default need not be storable
         lines = [said]
-    return [line[at : at + _WIDE] for line in lines for at in range(0, len(line), _WIDE)]
+    return [line[at : at + _WIDE] for line in lines for at in range(0, len(line) or 1, _WIDE)]
 
 
 def _cut(text: str, length: int) -> str:
