@@ -26,8 +26,8 @@ _servers: list[PostgresServer] = []
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests go first, so that none of them is what everything waits for at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """Slow tests go first, then those that may take long, so that none of them is what everything waits for at the end."""
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("slow", "timeout")])
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from rota import Rota
+from rota import Job, Rota
 from rota.model import State
 from rota.worker import Worker
+from working import eventually
 
 
 @pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)
@@ -63,19 +64,23 @@ def test_a_worker_that_can_never_queue_what_is_due_ends_although_it_claims(
     monkeypatch.setattr("rota.worker.ledger.FATAL_TRIES", 3)
     worker = Worker(app, poll=0.1)
 
+    begun: list[Job[None]] = []
+    later: list[Job[None]] = []
+
     @app.task
     def quick() -> None:
-        if not worker.wait(0.01):
-            quick.enqueue()
+        begun.append(quick.enqueue())
+        if len(begun) == 2:
+            eventually(lambda: app.stats().states[State.SUCCEEDED])  # so it has claimed, and written what became of that
+            later.append(quick.using(queue="later", delay=0.1).enqueue())
+        worker.wait(0.01)
 
     quick.enqueue()
-    later = quick.using(queue="later", delay=0.1).enqueue()
     refuse(app, "no job may be queued", "old.state = 'scheduled' and new.state = 'queued'")
     assert worker.run() == 1
     assert "no job may be queued" in caplog.text
     assert app.workers() == []
-    assert app.stats().states[State.SUCCEEDED] > 0
-    assert later.refresh().status is State.SCHEDULED
+    assert [job.refresh().status for job in later] == [State.SCHEDULED]
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
