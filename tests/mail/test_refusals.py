@@ -89,7 +89,7 @@ def test_the_text_of_an_error_makes_a_subject_once_it_is_one_line(shop: Mailer) 
         ({"to": "ada@@example.org"}, "To: .* is no address"),
         ({"to": "ada@-example.org"}, "To: .* is no address"),
         ({"cc": "<ada@example.org"}, "Cc: .* is no address"),
-        ({"bcc": "ada@"}, "Bcc: 'ada@' cannot be a header"),
+        ({"bcc": "ada@"}, "Bcc: .* (is no address|cannot be a header)"),
         ({"reply_to": "me"}, "Reply-To: .* is no address"),
         ({"sender": "me"}, "From: .* is no address"),
         ({"to": ()}, "it has no recipient"),

@@ -1,7 +1,7 @@
-"""Django's mail, queued: `EMAIL_BACKEND = "rota.mail.django.EmailBackend"`.
+"""Django's mail, queued.
 
-`ROTA_MAILER` in the settings names the mailer, as `"shop.jobs.mailer"`; `ROTA_MAIL_DATABASE` the alias of the database in whose
-transaction letters are queued, `"default"` unless it says otherwise.
+From Django 6.1 on with `MAILERS = {"default": {"BACKEND": "rota.mail.django.EmailBackend", "OPTIONS": {"mailer": …}}}`, before
+that with `EMAIL_BACKEND = "rota.mail.django.EmailBackend"` and `ROTA_MAILER`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,23 @@ from rota.mail.mailer import LaterOptions, Mailer
 class EmailBackend(BaseEmailBackend):  # type: ignore[misc]  # Django has no types
     """Queues what `send_mail` and its like are given, on Django's own connection, so that it goes with the transaction.
 
+    - `mailer`: where the mailer is, as `"shop.jobs.mailer"`; without it the setting `ROTA_MAILER` says so.
+    - `database`: the alias of the database in whose transaction letters are queued: by default the setting
+      `ROTA_MAIL_DATABASE`, or else `"default"`.
+
     In a database that is not the store's, letters are queued once the transaction is committed, and never if it is not.
     Raises what `deliver_later` raises, save with `fail_silently`.
     """
+
+    def __init__(
+        self, fail_silently: bool = False, *, mailer: str | None = None, database: str | None = None, **options: Any
+    ) -> None:
+        # Django before 6.1 hands these to every backend, whether anybody gave them or not.
+        given = {name: value for name, value in options.items() if value is not None or name not in ("username", "password")}
+        super().__init__(**given)
+        self.fail_silently = fail_silently
+        self._mailer = mailer
+        self._database = database
 
     def send_messages(self, email_messages: Iterable[Any]) -> int:
         """Queue these messages, and answer how many; one without recipients is passed over, as Django does."""
@@ -42,9 +56,9 @@ class EmailBackend(BaseEmailBackend):  # type: ignore[misc]  # Django has no typ
 
     def _queue(self, message: Any) -> None:
         options: LaterOptions = {}
-        if (connection := _connection()) is not None:
+        if (connection := _connection(self._database or _setting("ROTA_MAIL_DATABASE") or "default")) is not None:
             options["connection"] = connection
-        mailer().deliver_later(converted(message), **options)
+        mailer(self._mailer or _setting("ROTA_MAILER")).deliver_later(converted(message), **options)
 
 
 def converted(message: Any) -> EmailMessage:
@@ -56,25 +70,27 @@ def converted(message: Any) -> EmailMessage:
     return made
 
 
-def mailer() -> Mailer:
-    """The mailer that the settings name. Raises `ConfigError`."""
-    path = _setting("ROTA_MAILER", None)
+def mailer(path: str | None) -> Mailer:
+    """The mailer that is there. Raises `ConfigError`."""
     if path is None:
         raise ConfigError('Django\'s settings name no mailer: say ROTA_MAILER = "shop.jobs.mailer", where one is')
     found = import_string(path)
     if not isinstance(found, Mailer):
-        raise ConfigError(f"ROTA_MAILER = {path!r} is {type(found).__name__}, and no Mailer: name one that your code makes")
+        raise ConfigError(
+            f"the mailer {path!r} of Django's settings is {type(found).__name__}, and no Mailer: name one that your code makes"
+        )
     return found
 
 
-def _connection() -> Any:
+def _connection(alias: str) -> Any:
     from django.db import connections  # type: ignore[import-untyped]
 
-    connection = connections[_setting("ROTA_MAIL_DATABASE", "default")]
+    connection = connections[alias]
     return None if connection.settings_dict["ENGINE"] == "django.db.backends.dummy" else connection
 
 
-def _setting(name: str, default: str | None) -> Any:
+def _setting(name: str) -> str | None:
     from django.conf import settings  # type: ignore[import-untyped]
 
-    return getattr(settings, name, default)
+    found: str | None = getattr(settings, name, None)
+    return found
