@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from urllib.parse import quote, unquote
@@ -16,6 +17,7 @@ from rota.stores import open_store
 from rota.stores.base import Store
 from rota.testing.contract.lines import rung
 from servers import PostgresServer
+from working import eventually
 
 
 @pytest.fixture(scope="module")
@@ -138,3 +140,28 @@ def test_a_pooler_without_a_connection_left_says_so(postgres_server: PostgresSer
             one.send("x")
             with pytest.raises(StoreUnavailable, match=r"pooler .* has no connection left .*raise its pool_size"):
                 other.send("x")
+
+
+def test_who_goes_away_in_the_midst_of_a_query_and_says_nothing_is_away(postgres_server: PostgresServer, url: str) -> None:
+    answers: list[BaseException] = []
+
+    def look(store: Store) -> None:
+        try:
+            store.workers()
+        except StoreError as error:
+            answers.append(error)
+
+    schema = url.partition("&schema=")[2]
+    with (
+        bouncing(postgres_server.directory) as bouncer,
+        psycopg.connect(postgres_server.url()) as other,
+        closing(open_store(f"{bouncer.url()}&schema={schema}")) as store,
+    ):
+        store.open()
+        other.execute(psycopg.sql.SQL("lock table {}").format(psycopg.sql.Identifier(unquote(schema), "rota_workers")))
+        looking = threading.Thread(target=look, args=(store,))
+        looking.start()
+        eventually(lambda: other.execute("select 1 from pg_locks where not granted").fetchone())
+        bouncer.kill()
+        looking.join()
+    assert [(type(answer), "cannot be reached" in str(answer)) for answer in answers] == [(StoreUnavailable, True)]

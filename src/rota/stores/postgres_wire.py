@@ -213,7 +213,9 @@ class Wire:
             self.heed()  # which has the client library look at what came
             while self._error is None and (result := self._libpq.get_result()) is not None:
                 if result.status == pq.ExecStatus.FATAL_ERROR:
-                    self._error = error_from_result(result, encoding=self._connection.info.encoding)
+                    error = error_from_result(result, encoding=self._connection.info.encoding)
+                    if error.sqlstate is not None:  # else it is the client library's own, of that the server has gone
+                        self._error = error
             if (said := self._error or self._last_words.said) is not None:
                 raise said from gone
             raise
