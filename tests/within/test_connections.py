@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -25,6 +27,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Session
 
 from rota import ArgumentsError
+from rota.stores.adding import MOST
 from within.conftest import Shop
 from within.drivers import an_async_engine, an_engine, asyncpg_place, path_of
 from working import eventually
@@ -264,6 +267,35 @@ def test_a_cancelled_coroutine_hears_of_that_alone_where_its_engine_commits_each
 
     asyncio.run(main())
     assert postgres_shop.found() == ([], [])
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no process can be stopped here")
+@pytest.mark.parametrize("many", [False, True])
+def test_a_coroutine_that_is_cancelled_leaves_no_transaction_open_on_asyncpgs_connection(
+    postgres_shop: Shop, many: bool
+) -> None:
+    async def main() -> None:
+        connection = await asyncpg.connect(**asyncpg_place(postgres_shop.url))
+        task = postgres_shop.send_receipt.using(connection=connection)
+        await task.aenqueue(1)  # from now on its first statement is the one that begins
+        for wait in range(12):  # once the server has heard it, or not yet
+            os.kill(connection.get_server_pid(), signal.SIGSTOP)
+            try:
+                going = asyncio.create_task(task.aenqueue_many([(2,)] * 3) if many else task.aenqueue(2))
+                for _ in range(wait):
+                    await asyncio.sleep(0)
+                going.cancel()
+                await asyncio.sleep(0)
+            finally:
+                os.kill(connection.get_server_pid(), signal.SIGCONT)
+            with pytest.raises(asyncio.CancelledError):
+                await going
+            assert not connection.is_in_transaction()
+        await task.aenqueue(3)
+        await connection.close()
+
+    asyncio.run(main())
+    assert [number for number in postgres_shop.found()[1] if number != 2] == [1, 3]
 
 
 def test_an_asyncpg_connection_outside_of_a_transaction_commits_the_job(postgres_shop: Shop) -> None:

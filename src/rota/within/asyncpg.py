@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]
@@ -14,6 +15,8 @@ from rota.within.foreign import awork_through, weakly
 T = TypeVar("T")
 
 _ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+
+_TRIES = 5
 
 
 class AsyncpgConnection:
@@ -29,7 +32,7 @@ class AsyncpgConnection:
 
     async def arun(self, steps: Steps[T], dialect: Dialect) -> T:
         try:
-            async with nullcontext() if self._connection.is_in_transaction() else self._connection.transaction():
+            async with _taking_part(self._connection):
                 return await self._look(steps, dialect)
         except _ERRORS as error:
             raise dialect.meaning(error) from error
@@ -43,3 +46,30 @@ class AsyncpgConnection:
             return await awork_through(steps, dialect, execute)
         except _ERRORS as error:
             raise dialect.meaning(error) from error
+
+
+@asynccontextmanager
+async def _taking_part(connection: Any) -> AsyncIterator[None]:
+    """Within the caller's transaction, or in one of its own.
+
+    That is none of asyncpg's: one that is cancelled while it begins has perhaps begun, and stays open on the connection.
+    """
+    if connection.is_in_transaction():
+        yield
+        return
+    try:
+        await connection.execute("begin")
+        yield
+        await connection.execute("commit")
+    except BaseException:
+        await _roll_back(connection)  # after a commit it does nothing
+        raise
+
+
+async def _roll_back(connection: Any) -> None:
+    """Of a call that was cancelled, the server is told in its own time: what comes next may be what it cancels."""
+    for _ in range(_TRIES):
+        with suppress(*_ERRORS):
+            await connection.execute("rollback")
+        if connection.is_closed() or not connection.is_in_transaction():
+            break
