@@ -34,7 +34,7 @@ def test_the_jobs_of_a_killed_process_come_back_long_before_its_lease_ends(yard:
     assert job.wait(PATIENCE).status is State.SUCCEEDED
     assert (job.attempt, [attempt.outcome for attempt in job.attempts()]) == (2, ["lost"])
     assert row.pid not in yard.working(2)
-    assert f"(pid {row.pid}) was killed by SIGKILL: another starts at once" in parent.log
+    parent.said(rf"\(pid {row.pid}\) was killed by SIGKILL: another starts at once")
     assert parent.stopped() == 0
 
 

@@ -43,7 +43,7 @@ def test_a_task_that_no_worker_knows_is_looked_at_now_and_then_and_holds_nobody_
     assert {job.wait(PATIENCE).status for job in (good, more)} == {State.SUCCEEDED}
     eventually(lambda: odd.refresh().row.excused > 1)
     assert (odd.status, odd.attempt) == (State.SCHEDULED, 0)
-    assert "handed back no.such.task" in parent.log
+    parent.said("handed back no.such.task")
     assert parent.stopped() == 0
 
 
