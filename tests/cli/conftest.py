@@ -131,8 +131,8 @@ def run(*args: str, cwd: Path, env: Mapping[str, str] | None = None, timeout: fl
     return subprocess.run(command(*args), cwd=cwd, env=made, capture_output=True, text=True, timeout=timeout, check=False)
 
 
-def on_terminal(*args: str, cwd: Path, env: dict[str, str], columns: int) -> str:
-    """What a command writes to a terminal of this width."""
+def on_terminal(*args: str, cwd: Path, env: dict[str, str], columns: int, status: int = 0) -> str:
+    """What a command writes to a terminal of this width; its exit status must be `status`."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         command(*args), cwd=cwd, env=env | {"COLUMNS": str(columns)}, stdout=theirs, stderr=theirs
@@ -148,5 +148,5 @@ def on_terminal(*args: str, cwd: Path, env: dict[str, str], columns: int) -> str
                 break
             written += part
     os.close(ours)
-    assert process.returncode == 0, written
+    assert process.returncode == status, written
     return written.decode()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
-from cli.conftest import Call, Shop
+import pytest
+
+from cli.conftest import Call, Shop, environment, on_terminal
 from rota import State
+from working import eventually, working
 
 QUEUE = {"name", "states", "jobs", "oldest_run_at", "paused", "paused_at", "paused_until", "paused_by"}
 
@@ -94,6 +98,25 @@ def test_check_tells_of_a_pause_and_is_content(shop: Shop, call: Call) -> None:
     assert said.endswith(" (2 jobs)\n")
     told = call.json("check")
     assert (told["ok"], [each["name"] for each in told["paused"]]) == (True, ["mail"])
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_on_a_terminal_what_is_said_is_broken_between_words(shop: Shop, url: str, tmp_path: Path) -> None:
+    for number in range(30):
+        shop.greet.using(queue=f"a-queue-with-a-long-name-{number:02}").enqueue("Ada")
+    shop.app.pause("mail", by="Ada")
+    with working(shop.app, queues=["mail"]):
+        eventually(shop.app.workers)
+    on = {"cwd": tmp_path, "env": environment(ROTA_URL=url, NO_COLOR="1"), "columns": 80}
+    said = on_terminal("check", **on, status=1).replace("\r", "").splitlines()
+    assert said[0].startswith("unserved-queue: no worker is alive, and jobs wait on")
+    assert all(line.startswith("  ") for line in said[1:-1])
+    assert said[-1].startswith("paused: queue 'mail' has been paused by Ada for ")
+    text = " ".join(line.strip() for line in said[:-1])
+    assert text.endswith("'a-queue-with-a-long-name-09' and 20 others: start one with rota worker (30 jobs)")
+    assert max(len(line) for line in said) <= 80
+    said = on_terminal("jobs", "explain", shop.waiting.id, **on).replace("\r", "").splitlines()
+    assert all(line.startswith("  ") and len(line) <= 80 for line in said[1:])
 
 
 def test_check_finds_a_pause_that_was_forgotten(shop: Shop, call: Call) -> None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from pathlib import Path
 
-from cli.conftest import Call
+import pytest
+
+from cli.conftest import Call, environment, on_terminal
 from rota import Rota, current_job
+from rota.clock import SECOND
+from rota.ids import new_id
+from rota.model import Ask, WorkerRow
 from working import eventually, working
 
 WORKER = {"id", "name", "host", "pid", "queues", "tasks", "concurrency", "lease", "version", "started_at", "lease_until"}
@@ -43,8 +50,30 @@ def test_workers_are_listed_with_the_jobs_that_they_run(url: str, call: Call) ->
     [running] = worker["jobs"]
     assert (running["id"], running["task"], running["progress"]["note"]) == (job.id, "shop.build", "pages")
     heads, row, _, job_heads, job_row = said
-    assert heads == ["WORKER", "HOST", "PID", "QUEUES", "SLOTS", "JOBS", "SINCE", "LEASE", "VERSION"]
-    assert (row[0], row[3:6]) == ("builder", ["reports", "3", "1"])
+    assert heads == ["WORKER", "HOST", "PID", "QUEUES", "JOBS", "SLOTS", "SINCE", "LEASE", "VERSION"]
+    assert (row[0], row[3:6]) == ("builder", ["reports", "1", "3"])
     assert job_heads == ["JOB", "TASK", "WORKER", "ATTEMPT", "FOR", "PROGRESS"]
     assert job_row[:4] == [job.id, "shop.build", "builder", "1/5"]
     assert job_row[5:] == ["25", "%", "pages"]
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("columns", [80, 120])
+def test_names_are_told_apart_by_their_ends_on_a_terminal(url: str, tmp_path: Path, columns: int) -> None:
+    long = "a.department.of.long.winded.names.and.its.many.subsidiaries"
+    with Rota(url) as app:
+        workers = [
+            WorkerRow(new_id(), f"{long}-{number}", "host", number, [f"{long}.q{number}"], [], 8, 600 * SECOND, "1")
+            for number in range(60)
+        ]
+        for worker in workers:
+            app.store.join(worker, None)
+            app.send(f"{long}.task{worker.pid}")
+            assert app.store.claim(Ask(worker.id, ("default",), 1), None)
+        app.pause(f"{long}.q7")
+    for command, tables in (("workers", ["-", "task"]), ("queues", [".q"]), ("stats", ["-"]), ("top --once", [".q", "-"])):
+        said = on_terminal(*command.split(), cwd=tmp_path, env=environment(ROTA_URL=url, NO_COLOR="1"), columns=columns)
+        lines = [line for line in said.replace("\r", "").splitlines() if " jobs in " not in line]
+        assert max(len(line) for line in lines) <= columns
+        for each in tables:
+            assert len({found[0] for line in lines if (found := re.search(rf"\S+{re.escape(each)}\d+(?= )", line))}) >= 60

@@ -10,6 +10,7 @@ from rota.cli.durations import duration
 from rota.cli.place import now_of, reach_existing, reaches_app
 from rota.cli.records import problems_record, queue_record, write_json
 from rota.cli.saying import say, styled
+from rota.cli.tables import paragraph
 from rota.cli.words import ago, many
 from rota.clock import Micros
 from rota.queues import Queue
@@ -42,10 +43,18 @@ def check(ctx: click.Context, max_wait: float | None, max_pause: float | None, a
     else:
         for each in problems:
             number = f" ({many(each.jobs)})" if each.jobs else ""
-            say(styled(each.trouble, fg="red"), f": {each.text}{number}")
+            _tell(each.trouble, "red", f"{each.text}{number}")
     if not as_json:
         _tell_pauses(paused, now_of(app))
     ctx.exit(1 if problems else 0)
+
+
+def _tell(kind: str, colour: str, text: str) -> None:
+    """A line for each, which on a terminal is broken between words."""
+    first, *rest = paragraph(f"{kind}: {text}")
+    say(styled(kind, fg=colour), first.removeprefix(kind))
+    for line in rest:
+        say(line)
 
 
 def _tell_pauses(paused: Sequence[Queue], now: Micros) -> None:
@@ -54,4 +63,4 @@ def _tell_pauses(paused: Sequence[Queue], now: Micros) -> None:
             end = "" if queue.pause.until is None else f", for another {ago(now, queue.pause.until)}"
             by = f" by {queue.pause.by}" if queue.pause.by else ""
             said = f"queue {queue.name!r} has been paused{by} for {ago(queue.pause.at, now)}{end}"
-            say(styled("paused", fg="yellow"), f": {said} ({many(queue.jobs)})")
+            _tell("paused", "yellow", f"{said} ({many(queue.jobs)})")

@@ -8,6 +8,7 @@ from rota.cli.filters import whole_id
 from rota.cli.place import reach_existing, reaches_app
 from rota.cli.records import explanation_record, write_json
 from rota.cli.saying import say, styled
+from rota.cli.tables import paragraph
 from rota.cli.words import COLOURS
 from rota.codec.text import clean
 
@@ -35,4 +36,5 @@ def explain(ctx: click.Context, id: str, as_json: bool) -> None:
         return
     say(styled(found.task, bold=True), "  ", styled(found.status, fg=COLOURS[found.status], bold=True))
     for sentence in found.sentences:
-        say(f"  {clean(sentence, 4_000)}")
+        for line in paragraph(clean(sentence, 4_000), first="  "):
+            say(line)

@@ -12,9 +12,9 @@ from rota.cli.filters import filters, given, whole_id
 from rota.cli.place import now_of, reach_existing, reaches_app
 from rota.cli.records import arguments, attempt_record, job_record, moment, value, write_json
 from rota.cli.saying import say, styled
-from rota.cli.tables import Cell, Column, screen_width, write_table
-from rota.cli.words import COLOURS, ago, when
-from rota.clock import SECOND
+from rota.cli.tables import Cell, Column, name_column, screen_width, write_table
+from rota.cli.words import COLOURS, ago, short_id, when
+from rota.clock import SECOND, Micros
 from rota.codec.text import clean
 from rota.codec.text import show as shown
 from rota.model import AttemptRow, JobRow, State
@@ -22,14 +22,12 @@ from rota.model import AttemptRow, JobRow, State
 _COLUMNS = (
     Column("id"),
     Column("status"),
-    Column("task", flexible=True),
-    Column("queue", flexible=True, drop=3),
+    name_column("task"),
+    name_column("queue", drop=3),
     Column("attempt", drop=2, right=True),
     Column("when"),
     Column("what", flexible=True, drop=1),
 )
-_NARROW = 80
-"""A terminal narrower than this is shown the ends of ids, which `show` and the others take as well."""
 _LONG = 4_000
 """How many characters of a value `show` prints; `--json` prints all."""
 
@@ -84,23 +82,19 @@ def jobs(
 
 def _list(app: Rota, rows: list[JobRow]) -> None:
     now = now_of(app)
-    width = screen_width()
-    narrow = width is not None and width < _NARROW
-    write_table(
-        _COLUMNS,
-        [
-            (
-                row.id.rpartition("-")[2] if narrow else row.id,
-                Cell("cancelling" if row.cancelling else row.state, COLOURS[row.state]),
-                row.task,
-                row.queue,
-                f"{row.attempt}/{row.max_attempts}",
-                when(row, now),
-                _what(row),
-            )
-            for row in rows
-        ],
-    )
+    write_table(_COLUMNS, [_cells(row, now) for row in rows])
+
+
+def _cells(row: JobRow, now: Micros) -> dict[str, Cell | str]:
+    return {
+        "id": short_id(row.id),
+        "status": Cell("cancelling" if row.cancelling else row.state, COLOURS[row.state]),
+        "task": row.task,
+        "queue": row.queue,
+        "attempt": f"{row.attempt}/{row.max_attempts}",
+        "when": when(row, now),
+        "what": _what(row),
+    }
 
 
 def _what(row: JobRow) -> str:

@@ -8,14 +8,14 @@ from rota.app import Rota
 from rota.cli.place import now_of, reach_existing, reaches_app
 from rota.cli.records import room_record, write_json
 from rota.cli.saying import say, styled
-from rota.cli.tables import Cell, Column, screen_width, write_table
+from rota.cli.tables import Cell, Column, name_column, screen_width, write_table
 from rota.cli.words import ago
 from rota.clock import Micros
 from rota.rules.rooms import Room
 
-_COLUMNS = (
-    Column("limit", flexible=True),
-    Column("key", flexible=True),
+COLUMNS = (
+    name_column("limit"),
+    name_column("key"),
     Column("size", right=True),
     Column("set", drop=2),
     Column("running", right=True),
@@ -56,7 +56,7 @@ def limits(ctx: click.Context, most: int, as_json: bool) -> None:
         say("no limits")
         return
     now = now_of(app)
-    write_table(_COLUMNS, [_row(room, now) for room in rooms[:most]])
+    write_table(COLUMNS, [room_cells(room, now) for room in rooms[:most]])
     if len(rooms) > most and screen_width() is not None:
         say(styled(f"{len(rooms) - most} more: raise --limit", dim=True))
 
@@ -101,18 +101,19 @@ def clear(ctx: click.Context, name: str) -> None:
     say(f"{name} was {was} and is cleared{counts}" if was else f"nothing was set for {name}{counts}")
 
 
-def _row(room: Room, now: Micros) -> list[Cell | str]:
+def room_cells(room: Room, now: Micros) -> dict[str, Cell | str]:
+    """A limit, or one key of it, in the columns of a table."""
     changed = "" if room.set is None else room.set if room.set == room.size else f"{room.set}, which is of another kind"
-    return [
-        Cell(room.name, bold=True),
-        room.key or "-",
-        room.size or "?",
-        changed or "-",
-        str(room.running),
-        Cell(str(room.held), "magenta") if room.held else "-",
-        _state(room, now),
-        ", ".join(room.tasks) or "-",
-    ]
+    return {
+        "limit": Cell(room.name, bold=True),
+        "key": room.key or "-",
+        "size": room.size or "?",
+        "set": changed or "-",
+        "running": str(room.running),
+        "held": Cell(str(room.held), "magenta") if room.held else "-",
+        "room": _state(room, now),
+        "tasks": ", ".join(room.tasks) or "-",
+    }
 
 
 def _state(room: Room, now: Micros) -> Cell | str:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from rota.cli import limits, workers
 from rota.cli.glance import Glance, Rates
-from rota.cli.queues import STATES, paused_cell, state_cells
+from rota.cli.queues import queue_cells, queue_columns
 from rota.cli.saying import Styled, styled
-from rota.cli.tables import Cell, Column, ellipsis, table_lines
+from rota.cli.tables import Cell, Column, Row, chosen, ellipsis, name_column, table_lines
 from rota.cli.words import ago, many
-from rota.cli.workers import lease_cell, served
 from rota.clock import at
 from rota.codec.text import clean, visible
 from rota.model import State
 
+_HEADS = 2
+"""An empty line and the heads of the columns come before the rows of a section."""
 _LEAST_ROWS = 3
 """A section is shown with at least so many of its rows, where there is room for it at all."""
 
@@ -25,19 +27,15 @@ class _Section:
 
     name: str
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell | str]]
+    rows: Sequence[Row]
 
 
 def overview(seen: Glance, width: int | None, height: int | None) -> list[str]:
     """The lines of a look, styled; at most `height` of them, each of at most `width` characters (`None`: all)."""
     lines = _head(seen, width)
     sections = [each for each in (_queues(seen), _workers(seen), _rooms(seen), _failures(seen)) if each.rows]
-    for at_, section in enumerate(sections):
-        shown = len(section.rows)
-        if height is not None:
-            # The sections after this one get their least; what they do not need is this one's.
-            others = sum(2 + min(len(each.rows), _LEAST_ROWS) for each in sections[at_ + 1 :])
-            shown = min(shown, max(min(shown, _LEAST_ROWS), height - len(lines) - 2 - others))
+    counts = [len(section.rows) for section in sections]
+    for section, shown in zip(sections, counts if height is None else _shares(counts, height - len(lines)), strict=False):
         left = len(section.rows) - shown
         if left:
             shown -= 1  # for the line that says how many there are besides
@@ -48,8 +46,26 @@ def overview(seen: Glance, width: int | None, height: int | None) -> list[str]:
     return lines if height is None else lines[:height]
 
 
+def _shares(wanted: Sequence[int], room: int) -> list[int]:
+    """How many rows each section is shown with: small ones whole, the others alike. The last have none where there is no room.
+
+    >>> _shares([60, 2, 60], 30), _shares([60, 60], 13), _shares([60, 60, 60], 8)
+    ([11, 2, 11], [5, 4], [6])
+    """
+    shown = list(wanted)
+    while len(shown) > 1 and sum(_HEADS + min(each, _LEAST_ROWS) for each in shown) > room:
+        shown.pop()
+    left = room - _HEADS * len(shown)
+    shares: dict[int, int] = {}
+    for number, place in enumerate(sorted(range(len(shown)), key=lambda place: (shown[place], -place))):
+        shares[place] = max(0, min(shown[place], left // (len(shown) - number)))
+        left -= shares[place]
+    return [shares[place] for place in range(len(shown))]
+
+
 def _head(seen: Glance, width: int | None) -> list[str]:
     total, live = seen.total, [row for row in seen.workers if row.lease_until > seen.now and not row.fallen]
+    down = f" ({len(seen.workers) - len(live)} down)" if len(live) < len(seen.workers) else ""
     slots = sum(row.concurrency for row in live)
     running = sum(queue.states[State.RUNNING] for queue in seen.queues)
     waits = [queue.oldest for queue in seen.queues if queue.oldest is not None and not queue.paused]
@@ -62,92 +78,64 @@ def _head(seen: Glance, width: int | None) -> list[str]:
     gap = 2 if width is None else max(2, width - len(store) - len(clock))
     return [
         Styled(styled(store, bold=True) + " " * gap + clock),
-        _cut(f"{many(len(live), 'worker')}, {many(running)} running on {many(slots, 'slot')}; {due} due{oldest}", width),
+        _cut(f"{many(len(live), 'worker')}{down}, {many(running)} running on {many(slots, 'slot')}; {due} due{oldest}", width),
         _cut(
-            f"a second: {_number(total.enqueued)} in, {_number(total.succeeded)} succeeded, {_number(total.failed)} failed, "
-            f"{_number(total.cancelled)} cancelled (over {seen.window:g} s)",
+            f"a second: {_rate(total.enqueued)} in, {_rate(total.succeeded)} succeeded, {_rate(total.failed)} failed, "
+            f"{_rate(total.cancelled)} cancelled (over {seen.window:g} s)",
             width,
         ),
     ]
 
 
 def _queues(seen: Glance) -> _Section:
-    states = [state for state in STATES if state is not State.HELD or any(queue.states[state] for queue in seen.queues)]
-    drops = {State.SCHEDULED: 2}
-    columns = [
-        Column("queue", flexible=True),
-        *(Column(state, right=True, drop=drops.get(state, 0)) for state in states),
-        Column("oldest", right=True),
-        Column("in/s", right=True),
-        Column("out/s", right=True),
-        Column("paused", flexible=True, drop=1),
-    ]
-    rows: list[list[Cell | str]] = []
+    columns = queue_columns(seen.queues, Column("in/s", right=True), Column("out/s", right=True))
+    rows: list[Row] = []
     for queue in sorted(seen.queues, key=lambda queue: (-queue.due, -queue.jobs, queue.name)):
         rates = seen.rates.get(queue.name, Rates())
-        waited = "-" if queue.oldest is None else ago(queue.oldest, seen.now)
-        numbers = [waited, _number(rates.enqueued), _number(rates.ended)]
-        name = Cell(queue.name, "yellow" if queue.paused else None, bold=True)
-        rows.append([name, *state_cells(queue, states), *numbers, paused_cell(queue, seen.now)])
+        rows.append(queue_cells(queue, seen.now) | {"in/s": _number(rates.enqueued), "out/s": _number(rates.ended)})
     return _Section("queue", columns, rows)
 
 
 def _workers(seen: Glance) -> _Section:
-    columns = [
-        Column("worker", flexible=True),
-        Column("queues", flexible=True, drop=1),
-        Column("jobs", right=True),
-        Column("slots", right=True),
-        Column("done/s", right=True),
-        Column("failed/s", right=True),
-        Column("lease", right=True),
-    ]
-    rows: list[list[Cell | str]] = []
+    worker, queues, jobs, slots, lease = chosen(workers.COLUMNS, "worker", "queues", "jobs", "slots", "lease")
+    rates = (Column("done/s", right=True), Column("failed/s", right=True))
+    rows: list[Row] = []
     for row in sorted(seen.workers, key=lambda row: (row.lease_until > seen.now, -seen.in_hand.get(row.id, 0), row.name)):
-        rates, has = seen.working.get(row.id, Rates()), seen.in_hand.get(row.id, 0)
-        jobs = Cell(str(has), "yellow") if has else "-"
-        numbers = [str(row.concurrency), _number(rates.succeeded), _number(rates.failed)]
-        rows.append([Cell(row.name, bold=True), served(row), jobs, *numbers, lease_cell(row, seen.now)])
-    return _Section("worker", columns, rows)
+        did = seen.working.get(row.id, Rates())
+        more = {"done/s": _number(did.succeeded), "failed/s": _number(did.failed)}
+        rows.append(workers.worker_cells(row, seen.now) | {"jobs": workers.jobs_cell(seen.in_hand.get(row.id, 0))} | more)
+    return _Section("worker", [worker, replace(queues, drop=1), jobs, slots, *rates, lease], rows)
 
 
 def _rooms(seen: Glance) -> _Section:
-    columns = [
-        Column("limit", flexible=True),
-        Column("key", flexible=True),
-        Column("size", right=True),
-        Column("running", right=True),
-        Column("held", right=True),
-    ]
-    rows: list[list[Cell | str]] = [
-        [Cell(room.name, bold=True), room.key or "-", room.size or "?", str(room.running), Cell(str(room.held), "magenta")]
-        for room in seen.rooms
-    ]
-    return _Section("limit", columns, rows)
+    columns = chosen(limits.COLUMNS, "limit", "key", "size", "running", "held")
+    return _Section("limit", columns, [limits.room_cells(room, seen.now) for room in seen.rooms])
 
 
 def _failures(seen: Glance) -> _Section:
-    columns = [Column("failed", right=True), Column("job"), Column("task", flexible=True), Column("reason", flexible=True)]
-    rows: list[list[Cell | str]] = [
-        [
-            "-" if job.finished_at is None else f"{ago(job.finished_at, seen.now)} ago",
-            job.id.rpartition("-")[2],
-            job.task,
-            Cell(clean(job.reason or "", 300), "red"),
-        ]
+    columns = [Column("failed", right=True), Column("job"), name_column("task"), Column("reason", flexible=True)]
+    rows: list[Row] = [
+        {
+            "failed": "-" if job.finished_at is None else f"{ago(job.finished_at, seen.now)} ago",
+            "job": job.id.rpartition("-")[2],
+            "task": job.task,
+            "reason": Cell(clean(job.reason or "", 300), "red"),
+        }
         for job in seen.failures
     ]
     return _Section("failure", columns, rows)
 
 
 def _number(rate: float) -> str:
+    return _rate(rate) if rate else "-"
+
+
+def _rate(rate: float) -> str:
     """
-    >>> _number(0), _number(0.04), _number(3.14), _number(1234.5)
-    ('-', '<0.1', '3.1', '1234')
+    >>> _rate(0), _rate(0.04), _rate(3.14), _rate(1234.5)
+    ('0', '<0.1', '3.1', '1234')
     """
-    if not rate:
-        return "-"
-    return "<0.1" if rate < 0.05 else f"{rate:.1f}" if rate < 100 else f"{rate:.0f}"
+    return "0" if not rate else "<0.1" if rate < 0.05 else f"{rate:.1f}" if rate < 100 else f"{rate:.0f}"
 
 
 def _cut(text: str, width: int | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import socket
+from collections.abc import Sequence
 from datetime import datetime
 
 import click
@@ -14,13 +15,11 @@ from rota.cli.moments import moment
 from rota.cli.place import now_of, reach_existing, reaches_app
 from rota.cli.records import queue_record, write_json
 from rota.cli.saying import say
-from rota.cli.tables import Cell, Column, write_table
-from rota.cli.words import COLOURS, ago
+from rota.cli.tables import Cell, Column, name_column, write_table
+from rota.cli.words import ago, number_cells
 from rota.clock import Micros, at
 from rota.model import State
 from rota.queues import Queue
-
-STATES = tuple(state for state in State if not state.final)
 
 
 @click.group(invoke_without_command=True, short_help="List queues; pause and resume them.", subcommand_metavar="[COMMAND]")
@@ -49,10 +48,7 @@ def queues(ctx: click.Context, as_json: bool) -> None:
         say("no queues")
     else:
         now = now_of(app)
-        shown_states = [state for state in STATES if state is not State.HELD or any(queue.states[state] for queue in found)]
-        columns = [Column("queue", flexible=True), *(Column(state, right=True) for state in shown_states)]
-        columns += [Column("oldest", right=True), Column("paused", flexible=True)]
-        write_table(columns, [_row(queue, shown_states, now) for queue in found])
+        write_table(queue_columns(found), [queue_cells(queue, now) for queue in found])
 
 
 @queues.command("pause", short_help="Have workers leave a queue alone.")
@@ -115,28 +111,43 @@ def resume(ctx: click.Context, name: str, as_json: bool) -> None:
         say(f"{name} goes on; {_waiting(queue)}" if was else f"{name} was not paused")
 
 
-def state_cells(queue: Queue, states: list[State]) -> list[Cell | str]:
-    """How many jobs are in each of these states, in a table's row."""
-    return [Cell(str(queue.states[state]), COLOURS[state]) if queue.states[state] else "-" for state in states]
+def queue_columns(queues: Sequence[Queue], *more: Column) -> list[Column]:
+    """The columns of a table of these queues, and perhaps more before the pauses."""
+    held = any(queue.states[State.HELD] for queue in queues)
+    return [
+        name_column("queue"),
+        Column(State.SCHEDULED, right=True, drop=2),
+        Column(State.QUEUED, right=True),
+        *([Column(State.HELD, right=True)] if held else []),
+        Column(State.RUNNING, right=True),
+        Column("oldest", right=True),
+        *more,
+        Column("paused", flexible=True, drop=1),
+    ]
 
 
-def paused_cell(queue: Queue, now: Micros) -> Cell | str:
-    """How long a queue has been paused, by whom, and for how much longer."""
+def queue_cells(queue: Queue, now: Micros) -> dict[str, Cell | str]:
+    """A queue in these columns."""
+    return {
+        "queue": Cell(queue.name, "yellow" if queue.paused else None, bold=True),
+        **number_cells(queue.states),
+        "oldest": "-" if queue.oldest is None else ago(queue.oldest, now),
+        "paused": _paused(queue, now),
+    }
+
+
+def _paused(queue: Queue, now: Micros) -> Cell | str:
+    """How long a queue has been paused, for how much longer, and by whom."""
     if queue.pause is None:
         return "-"
     by = f" by {queue.pause.by}" if queue.pause.by else ""
     left = "" if queue.pause.until is None else f", {ago(now, queue.pause.until)} left"
-    return Cell(f"for {ago(queue.pause.at, now)}{by}{left}", "yellow")
-
-
-def _row(queue: Queue, states: list[State], now: Micros) -> list[Cell | str]:
-    waited = "-" if queue.oldest is None else ago(queue.oldest, now)
-    return [Cell(queue.name, bold=True), *state_cells(queue, states), waited, paused_cell(queue, now)]
+    return Cell(f"for {ago(queue.pause.at, now)}{left}{by}", "yellow")
 
 
 def _found(app: Rota, name: str) -> Queue:
     there = next((queue for queue in app.queues() if queue.name == name), None)
-    return Queue(name, dict.fromkeys(STATES, 0)) if there is None else there
+    return Queue(name, {state: 0 for state in State if not state.final}) if there is None else there
 
 
 def _how_long(queue: Queue) -> str:

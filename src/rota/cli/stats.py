@@ -10,9 +10,9 @@ from rota.cli.durations import brief
 from rota.cli.place import now_of, reach_existing, reaches_app
 from rota.cli.records import stats_record, write_json
 from rota.cli.saying import Styled, say, styled
-from rota.cli.tables import Cell, Column, screen_width, write_table
-from rota.cli.words import COLOURS, ago, many
-from rota.cli.workers import lease_cell, served
+from rota.cli.tables import Cell, Column, Row, chosen, name_column, screen_width, write_table
+from rota.cli.words import COLOURS, many, number_cells
+from rota.cli.workers import COLUMNS, worker_cells
 from rota.clock import SECOND, Micros
 from rota.model import State, WorkerRow
 from rota.operate import Stats
@@ -70,19 +70,15 @@ def _queues(found: Stats) -> None:
     if width is not None and width < _NARROW:
         _queues_long(numbers)
         return
-    columns = [Column("queue", flexible=True), *(Column(state, right=True) for state in shown)]
-    rows = [
-        [name, *(Cell(str(states[state]), COLOURS[state]) if states.get(state) else "-" for state in shown)]
-        for name, states in sorted(numbers.items())
-    ]
-    write_table(columns, rows)
+    columns = [name_column("queue"), *(Column(state, right=True) for state in shown)]
+    write_table(columns, [{"queue": name} | number_cells(states) for name, states in sorted(numbers.items())])
 
 
 def _queues_long(numbers: dict[str, dict[State, int]]) -> None:
     """A line for each queue and state, where there is no room for a column for each state."""
-    columns = [Column("queue", flexible=True), Column("status"), Column("jobs", right=True)]
-    rows: list[list[Cell | str]] = [
-        [name, Cell(state, COLOURS[state]), str(states[state])]
+    columns = [name_column("queue"), Column("status"), Column("jobs", right=True)]
+    rows: list[Row] = [
+        {"queue": name, "status": Cell(state, COLOURS[state]), "jobs": str(states[state])}
         for name, states in sorted(numbers.items())
         for state in State
         if states.get(state)
@@ -95,23 +91,5 @@ def _workers(workers: list[WorkerRow], now: Micros) -> None:
         say("\nNo worker is at work.")
         return
     say()
-    columns = [
-        Column("worker", flexible=True),
-        Column("queues", flexible=True),
-        Column("slots", right=True),
-        Column("since", right=True),
-        Column("lease", right=True),
-        Column("version", drop=1),
-    ]
-    write_table(columns, [_worker(row, now) for row in workers])
-
-
-def _worker(row: WorkerRow, now: Micros) -> list[Cell | str]:
-    return [
-        Cell(row.name, bold=True),
-        served(row),
-        str(row.concurrency),
-        ago(row.started_at, now),
-        lease_cell(row, now),
-        row.version,
-    ]
+    columns = chosen(COLUMNS, "worker", "queues", "slots", "since", "lease", "version")
+    write_table(columns, [worker_cells(row, now) for row in workers])

@@ -84,7 +84,7 @@ def _live(app: Rota, window: float, interval: float) -> None:
     from rich.live import Live
 
     console = Console(highlight=False, markup=False, emoji=False)
-    with keys() as pressed, Live(console=console, screen=True, auto_refresh=False) as live:
+    with keys() as pressed, Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False) as live:
         seen: Glance | None = None
         while True:
             trouble = ""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rota.cli.durations import brief
+from rota.cli.tables import Cell, screen_width
 from rota.clock import SECOND, Micros
 from rota.model import JobRow, State
 
+_NARROW = 100
+"""A terminal of fewer characters has hardly room for more than the names beside a whole id."""
 COLOURS = {
     State.SCHEDULED: "cyan",
     State.QUEUED: "blue",
@@ -33,6 +36,17 @@ def when(row: JobRow, now: Micros) -> str:
 def ago(earlier: Micros, later: Micros) -> str:
     """How long it is from one moment to the other; nothing where clocks say that the later one came first."""
     return brief(max(0, later - earlier) / SECOND)
+
+
+def number_cells(numbers: Mapping[State, int]) -> dict[str, Cell | str]:
+    """How many jobs are in each state, in the columns of a table."""
+    return {state: Cell(str(numbers[state]), COLOURS[state]) if numbers.get(state) else "-" for state in State}
+
+
+def short_id(id: str) -> str:
+    """A job's id; on a terminal that is narrow only its end, which all commands take as well."""
+    width = screen_width()
+    return id.rpartition("-")[2] if width is not None and width < _NARROW else id
 
 
 def many(number: int, noun: str = "job") -> str:

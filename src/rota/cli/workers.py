@@ -6,30 +6,29 @@ from collections.abc import Sequence
 
 import click
 
-from rota.cli.durations import brief
 from rota.cli.place import now_of, reach_existing, reaches_app
 from rota.cli.records import job_record, value, worker_record, write_json
 from rota.cli.saying import say, styled
-from rota.cli.tables import Cell, Column, write_table
-from rota.cli.words import ago, many
-from rota.clock import SECOND, Micros
+from rota.cli.tables import Cell, Column, name_column, write_table
+from rota.cli.words import ago, many, short_id
+from rota.clock import Micros
 from rota.model import Filter, JobRow, State, WorkerRow
 
-_WORKERS = (
-    Column("worker", flexible=True),
-    Column("host", flexible=True, drop=2),
+COLUMNS = (
+    name_column("worker"),
+    name_column("host", drop=2),
     Column("pid", right=True),
     Column("queues", flexible=True),
-    Column("slots", right=True),
     Column("jobs", right=True),
+    Column("slots", right=True),
     Column("since", right=True),
     Column("lease", right=True),
     Column("version", drop=1),
 )
 _JOBS = (
     Column("job"),
-    Column("task", flexible=True),
-    Column("worker", flexible=True),
+    name_column("task"),
+    name_column("worker"),
     Column("attempt", drop=2, right=True),
     Column("for", right=True),
     Column("progress", flexible=True, drop=1),
@@ -61,7 +60,7 @@ def workers(ctx: click.Context, limit: int, as_json: bool) -> None:
         say("no worker is at work")
         return
     now = now_of(app)
-    write_table(_WORKERS, [_worker(worker, running, now) for worker in known])
+    write_table(COLUMNS, [worker_cells(worker, now) | {"jobs": jobs_cell(_of(worker, running))} for worker in known])
     if running:
         say()
         names = {worker.id: worker.name for worker in known}
@@ -70,8 +69,26 @@ def workers(ctx: click.Context, limit: int, as_json: bool) -> None:
         say(styled(f"perhaps more than {many(limit)}: raise --limit", dim=True))
 
 
-def lease_cell(worker: WorkerRow, now: Micros) -> Cell | str:
-    """How a worker's lease stands, in a table's row."""
+def worker_cells(worker: WorkerRow, now: Micros) -> dict[str, Cell | str]:
+    """A worker in the columns of a table, save for its jobs."""
+    return {
+        "worker": Cell(worker.name, bold=True),
+        "host": worker.host,
+        "pid": str(worker.pid),
+        "queues": "all" if worker.queues is None else ", ".join(worker.queues),
+        "slots": str(worker.concurrency),
+        "since": ago(worker.started_at, now),
+        "lease": _lease(worker, now),
+        "version": worker.version,
+    }
+
+
+def jobs_cell(number: int) -> Cell | str:
+    """How many jobs a worker has."""
+    return Cell(str(number), "yellow") if number else "-"
+
+
+def _lease(worker: WorkerRow, now: Micros) -> Cell | str:
     if worker.fallen:
         return Cell("fallen", "red")
     if worker.lease_until <= now:
@@ -79,34 +96,23 @@ def lease_cell(worker: WorkerRow, now: Micros) -> Cell | str:
     return f"{ago(now, worker.lease_until)} left"
 
 
-def served(worker: WorkerRow) -> str:
-    """The queues that a worker serves, in words."""
-    return "all" if worker.queues is None else ", ".join(worker.queues)
+def _of(worker: WorkerRow, running: Sequence[JobRow]) -> int:
+    return sum(1 for job in running if job.worker == worker.id)
 
 
 def _record(worker: WorkerRow, running: Sequence[JobRow]) -> dict[str, object]:
     return worker_record(worker) | {"jobs": [job_record(job) for job in running if job.worker == worker.id]}
 
 
-def _worker(worker: WorkerRow, running: Sequence[JobRow], now: Micros) -> list[Cell | str]:
-    has = sum(1 for job in running if job.worker == worker.id)
-    return [
-        Cell(worker.name, bold=True),
-        worker.host,
-        str(worker.pid),
-        served(worker),
-        str(worker.concurrency),
-        Cell(str(has), "yellow") if has else "-",
-        ago(worker.started_at, now),
-        lease_cell(worker, now),
-        worker.version,
-    ]
-
-
-def _job(job: JobRow, names: dict[str, str], now: Micros) -> list[Cell | str]:
-    since = "-" if job.claimed_at is None else brief(max(0, now - job.claimed_at) / SECOND)
-    name = names.get(job.worker or "", job.worker or "")
-    return [job.id, job.task, name, f"{job.attempt}/{job.max_attempts}", since, progress(job)]
+def _job(job: JobRow, names: dict[str, str], now: Micros) -> dict[str, Cell | str]:
+    return {
+        "job": short_id(job.id),
+        "task": job.task,
+        "worker": names.get(job.worker or "", job.worker or ""),
+        "attempt": f"{job.attempt}/{job.max_attempts}",
+        "for": "-" if job.claimed_at is None else ago(job.claimed_at, now),
+        "progress": progress(job),
+    }
 
 
 def progress(job: JobRow) -> str:

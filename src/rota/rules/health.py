@@ -12,6 +12,8 @@ from rota.clock import SECOND, Micros
 from rota.model import Count, PauseRow, State, WorkerRow
 
 _DUE = frozenset({State.QUEUED, State.HELD})
+_NAMED = 10
+"""So many are named of many."""
 _REMEMBERED: Micros = 600 * SECOND
 """For so long after a worker was started again it is told that the one before it fell."""
 
@@ -93,10 +95,19 @@ def late(workers: Sequence[WorkerRow], now: Micros) -> list[WorkerRow]:
     return [worker for worker in workers if worker.lease_until <= now]
 
 
+def _several(names: Sequence[str]) -> str:
+    """
+    >>> _several(["a", "b"]), _several([str(number) for number in range(60)])
+    ('a, b', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 50 others')
+    """
+    others = len(names) - _NAMED
+    return ", ".join(names) if others <= 1 else f"{', '.join(names[:_NAMED])} and {others} others"
+
+
 def _past_lease(late: Sequence[WorkerRow], running: Mapping[str, int], now: Micros) -> list[Problem]:
     if not late:
         return []
-    names = ", ".join(f"{worker.name} ({(now - worker.lease_until) / SECOND:.0f} s ago)" for worker in late)
+    names = _several([f"{worker.name} ({(now - worker.lease_until) / SECOND:.0f} s ago)" for worker in late])
     jobs = sum(running[worker.id] for worker in late)
     return [Problem(Trouble.LEASE, f"leases ran out and no worker took their jobs back: {names}; start a worker", jobs)]
 
@@ -117,7 +128,7 @@ def _unserved(waiting: Sequence[Count], live: Sequence[WorkerRow]) -> list[Probl
     if any(worker.queues is None for worker in live):
         return []
     if waiting and not live:
-        names = ", ".join(sorted({repr(count.queue) for count in waiting}))
+        names = _several(sorted({repr(count.queue) for count in waiting}))
         text = f"no worker is alive, and jobs wait on {names}: start one with rota worker"
         return [Problem(Trouble.UNSERVED_QUEUE, text, sum(count.jobs for count in waiting))]
     served = {queue for worker in live for queue in worker.queues or ()}
@@ -159,7 +170,7 @@ def _side_by_side(live: Sequence[WorkerRow], now: Micros) -> list[Problem]:
     if len(of_version) < 2 or now - since < _DEPLOY:
         return []
     who = "; ".join(
-        f"{version}: {', '.join(sorted(worker.name for worker in of_version[version]))}" for version in sorted(of_version)
+        f"{version}: {_several(sorted(worker.name for worker in of_version[version]))}" for version in sorted(of_version)
     )
     text = f"workers of several versions of Rota have run side by side for more than an hour, so restart the older ones ({who})"
     return [Problem(Trouble.VERSIONS, text)]
