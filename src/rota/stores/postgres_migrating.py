@@ -132,6 +132,9 @@ def _named(session: Row) -> str:
     pid, user, program, address, state, since, prepared = session
     if prepared:
         return "a prepared transaction that was neither committed nor rolled back holds it, see pg_prepared_xacts"
-    told = [program or "unnamed", f"user {user}" if user else "", f"from {address}" if address else "", state or ""]
+    if state is None:  # one of the server's own, or one of which this user may not know more
+        hidden = f"user {user}; more is shown to superusers and members of pg_read_all_stats"
+        return f"the server's process {pid} has it ({program or hidden})"
+    told = [program or "unnamed", f"user {user}", f"from {address}" if address else "", state]
     begun = f", its transaction began at {since} UTC" if since else ""
     return f"the server's process {pid} has it ({', '.join(filter(None, told))}{begun})"
