@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from django.db import connections, transaction
 from django.test import TestCase, TransactionTestCase
 
 from rota.testing import assert_enqueued, assert_not_enqueued, assert_nothing_enqueued, emptied, enqueued, fresh_store
 from testkit.conftest import Shop
-from within.drivers import django_alias
+from within.drivers import Undone, django_alias
 
 
 @pytest.fixture
@@ -24,6 +25,8 @@ def connection(tmp_path: Path) -> Iterator[Any]:
     own.close()
     with django_alias(f"sqlite:///{tmp_path / 'django.db'}") as connection:
         yield connection
+        if hasattr(connections._connections, "default"):
+            del connections["default"]  # Django's test cases look at every connection, which makes this one
 
 
 def run(case: type[unittest.TestCase]) -> None:
@@ -71,7 +74,28 @@ def test_a_store_in_memory_goes_with_a_test_case_that_has_its_database_locked(sh
                 assert enqueued(shop.app, status="scheduled") == [job]
                 with pytest.raises(AssertionError, match="nothing was to be enqueued, and 1 job was"):
                     assert_nothing_enqueued(shop.app)
+            assert enqueued(shop.app) == []
+
+        def test_what_waits_for_a_commit_is_told_of_where_nobody_looks_at_the_connection(self) -> None:
+            task.enqueue(42)
+            assert_not_enqueued(shop.send_receipt, 43)
+            for check in (
+                lambda: assert_enqueued(shop.send_receipt, 42),
+                lambda: assert_not_enqueued(shop.send_receipt, 42),
+                lambda: assert_nothing_enqueued(shop.app),
+            ):
+                with pytest.raises(AssertionError, match="one job that the store gets once an open transaction of Django's"):
+                    check()
+            with pytest.raises(AssertionError) as error:
+                assert_enqueued(shop.send_receipt, 43)
+            assert "Django" not in str(error.value)
+
+        def test_what_was_rolled_back_never_was(self) -> None:
+            with pytest.raises(Undone), transaction.atomic("shop"):
+                task.enqueue(42)
+                raise Undone
             assert_nothing_enqueued(shop.app)
+            assert_not_enqueued(task, 42)
 
         def test_its_commit_can_be_acted_out_and_the_jobs_be_run(self) -> None:
             with self.captureOnCommitCallbacks(using="shop", execute=True):

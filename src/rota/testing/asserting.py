@@ -6,23 +6,19 @@ on its own connection alone: say `task.using(connection=connection)`, or assert 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rota import operate
 from rota.app import Rota
-from rota.block import Block
-from rota.clock import Micros
 from rota.errors import ArgumentsError, ConfigError, NotSupported
 from rota.handle import Job
-from rota.model import FINAL, Filter, JobRow, NewJob, State
-from rota.stores import rows
-from rota.stores.database import Steps
+from rota.model import FINAL, JobRow, State
 from rota.testing.arguments import alike, brief, called, check_names, named, stored, wanted
 from rota.testing.expected import Expected, Target, Unlike
+from rota.testing.looking import ALL, arows_of, awaiting, check_app, connection_of, rows_of
 
 __unittest = True  # unittest shows nothing of modules that say so, as pytest shows nothing of functions that do
-_PAGE = 1_000
 _SHOWN = 10
 """So many jobs a failed assertion shows."""
 _EXPLAINED = 3
@@ -53,7 +49,7 @@ def enqueued(
     >>> app.close()
     """
     expected, states = _asked(app, task, status)
-    found = _rows(app, _connection(app, expected), None if expected is None else expected.task, states)
+    found = rows_of(app, connection_of(app, expected), None if expected is None else expected.task, states)
     return _among(app, found, expected, args, queue)
 
 
@@ -67,7 +63,7 @@ async def aenqueued(
 ) -> list[Job[Any]]:
     """`enqueued` for coroutines, and for connections that are awaited."""
     expected, states = _asked(app, task, status)
-    found = await _arows(app, _connection(app, expected), None if expected is None else expected.task, states)
+    found = await arows_of(app, connection_of(app, expected), None if expected is None else expected.task, states)
     return _among(app, found, expected, args, queue)
 
 
@@ -80,18 +76,18 @@ def assert_enqueued(task: Target, /, *args: Any, **kwargs: Any) -> Job[Any]:
     """
     __tracebackhide__ = True
     expected = Expected.of(task, args, kwargs)
-    app, connection = expected.app, _connection(expected.app, expected)
-    found = _rows(app, connection, expected.task)
-    return _one(expected, found, [] if found else _rows(app, connection))
+    app, connection = expected.app, connection_of(expected.app, expected)
+    found = rows_of(app, connection, expected.task)
+    return _one(expected, found, [] if found else rows_of(app, connection), awaiting(app, connection))
 
 
 async def aassert_enqueued(task: Target, /, *args: Any, **kwargs: Any) -> Job[Any]:
     """`assert_enqueued` for coroutines, and for connections that are awaited."""
     __tracebackhide__ = True
     expected = Expected.of(task, args, kwargs)
-    app, connection = expected.app, _connection(expected.app, expected)
-    found = await _arows(app, connection, expected.task)
-    return _one(expected, found, [] if found else await _arows(app, connection))
+    app, connection = expected.app, connection_of(expected.app, expected)
+    found = await arows_of(app, connection, expected.task)
+    return _one(expected, found, [] if found else await arows_of(app, connection), awaiting(app, connection))
 
 
 def assert_not_enqueued(task: Target, /, *args: Any, **kwargs: Any) -> None:
@@ -103,134 +99,44 @@ def assert_not_enqueued(task: Target, /, *args: Any, **kwargs: Any) -> None:
     """
     __tracebackhide__ = True
     expected = Expected.of(task, args, kwargs)
-    _none(expected, _rows(expected.app, _connection(expected.app, expected), expected.task))
+    app, connection = expected.app, connection_of(expected.app, expected)
+    _none(expected, rows_of(app, connection, expected.task), awaiting(app, connection))
 
 
 async def aassert_not_enqueued(task: Target, /, *args: Any, **kwargs: Any) -> None:
     """`assert_not_enqueued` for coroutines, and for connections that are awaited."""
     __tracebackhide__ = True
     expected = Expected.of(task, args, kwargs)
-    _none(expected, await _arows(expected.app, _connection(expected.app, expected), expected.task))
+    app, connection = expected.app, connection_of(expected.app, expected)
+    _none(expected, await arows_of(app, connection, expected.task), awaiting(app, connection))
 
 
 def assert_nothing_enqueued(app: Rota) -> None:
     """Assert that no job at all was enqueued, and show those that were."""
     __tracebackhide__ = True
-    _nothing(app, _rows(app, _connection(app)))
+    connection = connection_of(app)
+    _nothing(app, rows_of(app, connection), awaiting(app, connection))
 
 
 async def aassert_nothing_enqueued(app: Rota) -> None:
     """`assert_nothing_enqueued` for coroutines, and for connections that are awaited."""
     __tracebackhide__ = True
-    _nothing(app, await _arows(app, _connection(app)))
+    connection = connection_of(app)
+    _nothing(app, await arows_of(app, connection), awaiting(app, connection))
 
 
-# -- what is there ------------------------------------------------------------------------------
+# -- which of them -----------------------------------------------------------------------------
 
 
 def _asked(app: Rota, task: Target | str | None, status: str | Sequence[str]) -> tuple[Expected | None, tuple[State, ...]]:
-    _check_app(app)
-    states = operate.where(status).states or tuple(State)
+    check_app(app)
+    states = operate.where(status).states or ALL
     if task is None:
         return None, states
     expected = Expected.of(app.named(task) if isinstance(task, str) else task)
     if expected.app is not app:
         raise ConfigError(f"{expected.task} is a task of another app: pass the app that it was declared in")
     return expected, states
-
-
-def _connection(app: Rota, expected: Expected | None = None) -> object:
-    """The connection whose view counts; `None` for the store's own."""
-    _check_app(app)
-    if app.eager:
-        raise NotSupported(
-            "eager mode has no store, so what was enqueued is not known afterwards: "
-            "use rota.testing.fresh_store(app) or the fixture rota_app, under which the app keeps its jobs"
-        )
-    block = Block.of(app._desk)
-    return expected.connection if expected is not None and expected.connection is not None else block and block.connection
-
-
-def _check_app(app: object) -> None:
-    if not isinstance(app, Rota):
-        raise ConfigError(f"{brief(app)} is no app: pass the Rota whose jobs are to be looked at, and what else by its name")
-
-
-def _rows(app: Rota, connection: object, task: str | None = None, states: tuple[State, ...] = tuple(State)) -> list[JobRow]:
-    """Every job, or those of a task, oldest first, as the connection sees them."""
-    if connection is None:
-        return _kept(app, task, states)
-    from rota.within import Elsewhere, blocking, work
-
-    foreign = blocking(connection, "assert_enqueued")
-    try:
-        return work(app.store_beside, foreign, _all(task, states))
-    except (Elsewhere, NotSupported):
-        to_come: Callable[[], list[object]] | None = getattr(foreign, "to_come", None)
-        if to_come is None:
-            raise
-        handed_over = _handed_over(app, to_come())
-        return _kept(app, task, states) + [row for row in handed_over if row.state in states and task in (None, row.task)]
-
-
-async def _arows(
-    app: Rota, connection: object, task: str | None = None, states: tuple[State, ...] = tuple(State)
-) -> list[JobRow]:
-    if connection is None:
-        return await app._desk.in_thread(lambda: _kept(app, task, states))
-    from rota.within import awork, of_coroutines
-
-    foreign = of_coroutines(connection, "assert_enqueued")
-    return await awork(await app._desk.in_thread(lambda: app.store_beside), foreign, _all(task, states))
-
-
-def _kept(app: Rota, task: str | None, states: tuple[State, ...]) -> list[JobRow]:
-    found: list[JobRow] = []
-    page = app.store.find(Filter(states, task=task), _PAGE)
-    while page:
-        found += page
-        page = app.store.find(Filter(states, task=task), _PAGE, page[-1].id) if len(page) == _PAGE else []
-    return found[::-1]
-
-
-def _handed_over(app: Rota, to_come: list[object]) -> Iterator[JobRow]:
-    """The jobs that the app's store gets once a transaction elsewhere is committed, as they would be by now."""
-    from rota.within.inserting import Handover
-
-    now = app.store.vitals().now if (told := app.now()) is None else told
-    for handover in to_come:
-        if isinstance(handover, Handover) and handover.store is app.store and not handover.done:
-            yield from (_as_of(new, now) for new in handover.jobs)
-
-
-def _as_of(new: NewJob, now: Micros) -> JobRow:
-    due = now + new.delay if new.run_at is None else new.run_at
-    return JobRow(
-        new.id,
-        new.task,
-        new.queue,
-        State.SCHEDULED if due > now else State.QUEUED,
-        new.priority,
-        due,
-        created_at=now,
-        claim=0,
-        excused=0,
-        max_attempts=new.max_attempts,
-        args=new.args,
-        key=new.key,
-        key_waiting=new.key_waiting,
-    )
-
-
-def _all(task: str | None, states: tuple[State, ...]) -> Steps[list[JobRow]]:
-    found: list[JobRow] = []
-    before: str | None = None
-    while True:
-        page = yield "find", rows.find_params(Filter(states, task=task), _PAGE, before)
-        found += [rows.job(row) for row in page]
-        if len(page) < _PAGE:
-            return found[::-1]
-        before = found[-1].id
 
 
 def _among(
@@ -274,7 +180,7 @@ def _has(arguments: Mapping[str, object], some: Mapping[str, object], some_store
 # -- what to say of it --------------------------------------------------------------------------
 
 
-def _one(expected: Expected, same: list[JobRow], others: list[JobRow]) -> Job[Any]:
+def _one(expected: Expected, same: list[JobRow], others: list[JobRow], to_come: list[JobRow]) -> Job[Any]:
     """The last of the jobs of the task that is the expected one; `others` are there where the task has none."""
     __tracebackhide__ = True
     unlike = [(row, expected.differences(row)) for row in same]
@@ -289,10 +195,13 @@ def _one(expected: Expected, same: list[JobRow], others: list[JobRow]) -> Job[An
     else:
         lines.append("of this task there is none, but:" if others else "nothing was enqueued at all")
         lines += [f"  {_said(expected.app, row)}" for row in others[-_SHOWN:]]
-    raise _failure([*lines, *_more(len(same) or len(others))])
+    lines += _more(len(same) or len(others))
+    if soon := [row for row in to_come if row.task == expected.task and not expected.differences(row)]:
+        lines += _at_commit(expected.app, soon)
+    raise _failure(lines)
 
 
-def _none(expected: Expected, found: list[JobRow]) -> None:
+def _none(expected: Expected, found: list[JobRow], to_come: list[JobRow]) -> None:
     __tracebackhide__ = True
     _check_kept(expected.app)
     unlike = [(row, expected.differences(row)) for row in found]
@@ -301,15 +210,19 @@ def _none(expected: Expected, found: list[JobRow]) -> None:
         raise _failure([f"no such job was to be enqueued: {expected}", f"there {_are(len(same))}:", *lines, *_more(len(same))])
     if doubtful := _doubtful(unlike):
         raise _failure([f"no such job was to be enqueued: {expected}", *_in_doubt(expected, doubtful)])
+    if soon := [row for row in to_come if row.task == expected.task and not expected.differences(row)]:
+        raise _failure([f"no such job was to be enqueued: {expected}", *_at_commit(expected.app, soon)])
 
 
-def _nothing(app: Rota, found: list[JobRow]) -> None:
+def _nothing(app: Rota, found: list[JobRow], to_come: list[JobRow]) -> None:
     __tracebackhide__ = True
     _check_kept(app)
     if found:
         lines = [f"  {_said(app, row)}" for row in found[:_SHOWN]]
         were = "1 job was" if len(found) == 1 else f"{len(found)} jobs were"
         raise _failure([f"nothing was to be enqueued, and {were}:", *lines, *_more(len(found))])
+    if to_come:
+        raise _failure(["nothing was to be enqueued", *_at_commit(app, to_come)])
 
 
 Pairs = list[tuple[JobRow, list[Unlike]]]
@@ -329,6 +242,15 @@ def _in_doubt(expected: Expected, doubtful: Pairs) -> list[str]:
         *_explained(expected.app, doubtful[:_SHOWN]),
         *_more(len(doubtful)),
         f"look before it runs, or leave out {names}",
+    ]
+
+
+def _at_commit(app: Rota, to_come: list[JobRow]) -> list[str]:
+    return [
+        f"there {_are(len(to_come))} that the store gets once an open transaction of Django's is committed:",
+        *(f"  {_said(app, row)}" for row in to_come[:_SHOWN]),
+        *_more(len(to_come)),
+        "look through that with task.using(connection=connection), or commit: captureOnCommitCallbacks(execute=True)",
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
+from django.conf import settings  # type: ignore[import-untyped]
 from django.db import connections, transaction  # type: ignore[import-untyped]
 from django.db.transaction import TransactionManagementError  # type: ignore[import-untyped]
 from django.db.utils import Error  # type: ignore[import-untyped]
@@ -15,6 +16,13 @@ from rota.stores.foreign import Dialect, Statement
 from rota.within.foreign import weakly, work_through
 
 T = TypeVar("T")
+
+
+def to_come() -> list[Callable[[], object]]:
+    """What runs once the transactions that are open in this thread are committed."""
+    if not settings.configured:
+        return []
+    return [call for connection in connections.all(initialized_only=True) for _, call, *_ in connection.run_on_commit]
 
 
 class DjangoConnection:
