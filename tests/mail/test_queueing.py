@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sqlite3
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
+import aiosqlite
 import pytest
 
 from mail.conftest import MakeMailer, letter
@@ -29,6 +31,22 @@ def test_a_letter_goes_out_if_the_transaction_is_committed(tmp_path: Path, maile
             mine.deliver_later(letter("lost@example.org"))
             raise ZeroDivisionError
         shop.close()
+        app.drain()
+        assert [taken.recipients[0] for taken in server.letters] == ["kept@example.org"]
+
+
+def test_a_letter_of_a_coroutine_goes_with_its_transaction(tmp_path: Path, mailer: MakeMailer) -> None:
+    async def sign_up(shop: Mailer, path: Path) -> None:
+        async with aiosqlite.connect(path) as connection:
+            await shop.adeliver_later(letter("kept@example.org"), connection=connection)
+            await connection.commit()
+            async with shop._app.within(connection):
+                await shop.adeliver_later(letter("lost@example.org"))
+            await connection.rollback()
+
+    with Rota(f"sqlite:///{tmp_path / 'shop.db'}") as app, odd() as server:
+        app.migrate()
+        asyncio.run(sign_up(mailer(server.url, app=app), tmp_path / "shop.db"))
         app.drain()
         assert [taken.recipients[0] for taken in server.letters] == ["kept@example.org"]
 
@@ -185,8 +203,6 @@ def test_what_was_checked_once_is_taken_as_it_is(app: Rota, mailer: MakeMailer) 
 
 
 def test_what_is_refused_says_so_from_a_coroutine_too(app: Rota, mailer: MakeMailer) -> None:
-    import asyncio
-
     with pytest.raises(MessageRefused):
         asyncio.run(mailer("console:").adeliver_later(letter("nobody")))
     assert app.jobs() == []

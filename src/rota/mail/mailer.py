@@ -253,7 +253,7 @@ def _settled(delivery: Delivery) -> Delivery:
 
 def _rest(waited: int) -> float:
     """How long a busy server is left alone: longer each time, and not by all at the same moment."""
-    return min(_LONGEST_REST, 2.0 ** min(waited, 10)) * random.uniform(0.5, 1.0)  # noqa: S311  # chance, not a secret
+    return round(min(_LONGEST_REST, 2.0 ** min(waited, 10)) * random.uniform(0.5, 1.0), 1)  # noqa: S311  # chance, not a secret
 
 
 def _key(letter: Letter) -> str:
