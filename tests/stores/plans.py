@@ -32,6 +32,7 @@ UNDER_LIMITS: Mapping[str, Mapping[str, object]] = {
     "give_back": {"ids": IDS, "now": None},
     "close_rooms": {"closes": '[["mail","",5]]', "now": None},
     "look_again": {"now": None},
+    "holding_rooms": {"now": None},
     "look_at_rooms": {"rooms": ROOMS, "now": None},
     "marks": {"ids": IDS},
 }

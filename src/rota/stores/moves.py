@@ -29,25 +29,27 @@ def reap(run: Run, limit: int, now: Micros | None) -> list[Lost]:
             jobs = [job for job in lost if job.state is state and job.worker == worker]
             if jobs:
                 _lose(run, state, [job.id for job in jobs], f"worker lost: the lease of {jobs[0].who} ran out", now)
-    _give_back(run, [job.id for job in lost], now)
+    ids = [job.id for job in lost]
+    if len(claimed) < limit:
+        _forget(run, list(names), ids, now)
+    else:
+        _give_back(run, ids, now)
     if any(job.state is State.QUEUED for job in lost):
         run("ring", {})
-    if len(claimed) < limit:
-        _forget(run, list(names), now)
     return lost
 
 
 def leave(run: Run, worker: str, now: Micros | None) -> None:
     """Lock a worker first, so that it can claim no more, then hand back what it holds, and forget it."""
     run("lock_worker", {"worker": worker})
-    _hand_back(run, run("claimed_by", {"workers": [worker], "limit": _ALL}), "its worker left before it was done", now)
-    _forget(run, [worker], now)
+    claimed = run("claimed_by", {"workers": [worker], "limit": _ALL})
+    _forget(run, [worker], _hand_back(run, claimed, "its worker left before it was done", now), now)
 
 
 def reconcile(run: Run, worker: str, in_hand: Sequence[str], now: Micros | None) -> int:
     """Hand back what the worker holds besides these jobs."""
     strays = run("strays", {"worker": worker, "ids": list(in_hand)})
-    _hand_back(run, strays, "its worker never heard that it had claimed it", now)
+    _give_back(run, _hand_back(run, strays, "its worker never heard that it had claimed it", now), now)
     return len(strays)
 
 
@@ -138,16 +140,26 @@ def look_at_limit(run: Run, name: str, now: Micros | None) -> None:
     _look_at_rooms(run, run("rooms_named", {"name": name}), now)
 
 
-def _forget(run: Run, workers: list[str], now: Micros | None) -> None:
-    """Forget workers. One of which a transaction is open in which a job is to be finished stays among the dead until then."""
+def _forget(run: Run, workers: list[str], ids: list[str], now: Micros | None) -> None:
+    """Forget workers, and give back what these jobs of theirs took of limits.
+
+    They may have been the last to know another size of some limit, so claims look at all rooms that hold jobs. Rooms are locked
+    here and nowhere else in the transaction, in one order: several workers end at once where one is deployed or a machine dies.
+    One of which a transaction is open in which a job is to be finished stays among the dead until then.
+    """
+    holding = sorted((name, key) for name, key in run("holding_rooms", {"now": now}))
+    if holding:
+        run("lock_rooms", {"ids": ids, "rooms": as_json(holding)})
+    _give_back(run, ids, now)
+    if holding:
+        run("look_at_rooms", {"rooms": as_json(holding), "now": now})
     gone = {row[0] for row in run("forget_all", {"workers": workers})}
     if kept := [worker for worker in workers if worker not in gone]:
         run("postpone", {"workers": kept, "wait": SECOND, "now": now})
-    run("look_again", {"now": now})  # they may have been the last to know another size of some limit
 
 
-def _hand_back(run: Run, claimed: Sequence[Row], reason: str, now: Micros | None) -> None:
-    """Queue these jobs again without using an attempt, save those that someone asked to cancel."""
+def _hand_back(run: Run, claimed: Sequence[Row], reason: str, now: Micros | None) -> list[str]:
+    """Queue these jobs again without using an attempt, save those that someone asked to cancel; answers the ids of all."""
     cancelled = [row[0] for row in claimed if row[-1]]
     back = [row[0] for row in claimed if not row[-1]]
     if cancelled:
@@ -156,7 +168,7 @@ def _hand_back(run: Run, claimed: Sequence[Row], reason: str, now: Micros | None
         run("note", {"ids": back, "outcome": "released", "type": None, "message": reason, "now": now})
         run("requeue", {"ids": back, "excuse": 1, "reason": reason})
         run("ring", {})
-    _give_back(run, [row[0] for row in claimed], now)
+    return [row[0] for row in claimed]
 
 
 def _give_back(run: Run, ids: list[str], now: Micros | None) -> None:

@@ -345,6 +345,10 @@ order by name, key
 -- The rooms of a limit.
 select name, key from rota_rooms where name = :name
 
+-- name: holding_rooms
+-- The rooms that hold jobs and are not to be looked at yet.
+select name, key from rota_rooms where look_at > :now
+
 -- name: marks
 -- The limits that last held those of these jobs that are queued.
 select distinct held_limit, held_key from rota_jobs where id in :ids and state = 'queued' and held_limit is not null
