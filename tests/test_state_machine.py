@@ -6,9 +6,6 @@ from rota.stores.base import Store
 from rota.testing.limits_machine import keep_limits
 from rota.testing.machine import compare
 
-pytestmark = pytest.mark.parametrize("store_url", ["memory", "postgres"], indirect=True)
-"""SQLite in memory does as much as in a file, and waits for no disk."""
-
 
 @pytest.mark.timeout(600)  # where stores differ, making the example small takes its time
 @pytest.mark.parametrize(("examples", "steps"), [(200, 12), (100, 40)], ids=["short", "long"])

@@ -80,7 +80,7 @@ def test_a_body_that_lets_no_other_thread_run_may_lose_its_lease_and_then_does_n
 
 @pytest.mark.timeout(60)
 def test_an_isolated_body_that_lets_no_other_thread_run_keeps_its_lease(app: Rota, fleet: Fleet, ledger: Path) -> None:
-    job = app.named("hog_isolated").enqueue(2.5)
+    job = app.named("hog_isolated").enqueue(3.2)
     for _ in range(2):
         fleet.worker(lease=1.0)
     assert job.wait(PATIENCE).status is State.SUCCEEDED
