@@ -160,6 +160,25 @@ def test_an_encoding_of_the_callers(postgres_shop: Shop) -> None:
     assert postgres_shop.found() == ([], [1])
 
 
+def test_what_went_wrong_before_in_a_pipeline_of_the_callers_is_told_as_it_is(postgres_shop: Shop) -> None:
+    with psycopg.connect(postgres_shop.url) as connection:
+        with pytest.raises(psycopg.errors.UndefinedColumn), connection.pipeline():
+            connection.execute("select nowhere")
+            postgres_shop.send_receipt.using(connection=connection).enqueue(1)
+        connection.rollback()
+
+    async def main() -> None:
+        async with await psycopg.AsyncConnection.connect(postgres_shop.url) as connection:
+            with pytest.raises(psycopg.errors.UndefinedColumn):
+                async with connection.pipeline():
+                    await connection.execute("select nowhere")
+                    await postgres_shop.send_receipt.using(connection=connection).aenqueue(1)
+            await connection.rollback()
+
+    asyncio.run(main())
+    assert postgres_shop.found() == ([], [])
+
+
 def test_in_a_pipeline_of_the_callers(postgres_shop: Shop) -> None:
     with psycopg.connect(postgres_shop.url) as connection, connection.pipeline():
         connection.execute(postgres_shop.order(1))

@@ -219,6 +219,27 @@ def test_a_transaction_that_failed_before(postgres_shop: Shop) -> None:
     assert postgres_shop.found() == ([], [3])
 
 
+def test_a_transaction_that_may_only_read(postgres_shop: Shop) -> None:
+    with psycopg.connect(postgres_shop.url) as connection:
+        connection.read_only = True
+        with pytest.raises(StoreUnavailable, match=r"your transaction takes no writes .*: enqueue in one that is not"):
+            postgres_shop.send_receipt.using(connection=connection).enqueue(1)
+        connection.rollback()
+
+
+def test_a_transaction_that_is_in_conflict_with_another(postgres_shop: Shop) -> None:
+    job = postgres_shop.send_receipt.using(key="k").enqueue(1)
+    with psycopg.connect(postgres_shop.url) as connection:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        connection.execute("select 1")
+        job.cancel()
+        other = postgres_shop.send_receipt.using(key="k").enqueue(2)
+        with pytest.raises(StoreUnavailable, match=r"your transaction is in conflict with another .*: roll it back and run it"):
+            postgres_shop.send_receipt.using(connection=connection, key="k").enqueue(3)
+        connection.rollback()
+        assert postgres_shop.send_receipt.using(connection=connection, key="k").enqueue(3) == other
+
+
 @pytest.mark.parametrize("name", POSTGRES)
 def test_every_driver_tells_of_a_transaction_that_failed_before(name: str, postgres_shop: Shop) -> None:
     opener, blocking = POSTGRES[name]

@@ -11,7 +11,7 @@ import psycopg
 
 from rota.errors import StoreError, StoreUnavailable
 from rota.stores.database import Params, Row, Steps
-from rota.stores.foreign import Elsewhere, Statement, Template, template
+from rota.stores.foreign import Elsewhere, Statement, Template, template, told_by_postgres
 from rota.stores.postgres_errors import meaning
 from rota.stores.postgres_queries import Queries
 
@@ -61,19 +61,37 @@ class PostgresDialect:
 
     def meaning(self, error: BaseException) -> StoreError:
         driver = _driver_error(error)
-        if driver.sqlstate == "25P02":
-            return StoreError("your transaction has failed before, and Postgres takes nothing more in it: roll it back first")
-        if driver.sqlstate in {"26000", "42P05"}:
-            return StoreError(
-                "statements that your driver prepared on this connection are gone or another's: behind a pooler, or where "
-                "you discard them, have it prepare none, with statement_cache_size=0 for asyncpg or prepare_threshold=None "
-                "for psycopg"
-            )
-        if driver.sqlstate is None:
-            return StoreUnavailable(
-                f"your connection to Postgres does not work ({driver}): see that it is open, and that nobody else uses it now"
-            )
-        return meaning(driver, self.place)
+        match driver.sqlstate:
+            case "25P02":
+                return StoreError(
+                    "your transaction has failed before, and Postgres takes nothing more in it: roll it back first"
+                )
+            case "26000" | "42P05":
+                return StoreError(
+                    "statements that your driver prepared on this connection are gone or another's: behind a pooler, or where "
+                    "you discard them, have it prepare none, with statement_cache_size=0 for asyncpg or prepare_threshold=None "
+                    "for psycopg"
+                )
+            case "25006":
+                return StoreUnavailable(
+                    f"your transaction takes no writes ({driver}): enqueue in one that is not read-only, on a connection to "
+                    "the primary"
+                )
+            case "25P03" | "25P04":
+                return StoreUnavailable(
+                    f"Postgres ended your session, for its transaction was open too long ({driver}): keep it shorter, or "
+                    "raise the time-out that ended it"
+                )
+            case "40001" | "40P01":
+                return StoreUnavailable(
+                    f"your transaction is in conflict with another ({driver}): roll it back and run it again"
+                )
+            case None:
+                return StoreUnavailable(
+                    f"your connection to Postgres does not work ({driver}): see that it is open, and that nobody else uses it now"
+                )
+            case _:
+                return meaning(driver, self.place)
 
     def _names(self) -> Params:
         return {"schema": self._queries.schema, "jobs_table": "rota_jobs"}

@@ -24,6 +24,9 @@ class PsycopgConnection:
         self._connection = connection
 
     def check(self, dialect: Dialect) -> None:
+        if _pipelines(self._connection):  # errors of what the caller did before come out here, and are the caller's
+            with self._connection.pipeline():
+                pass
         self._look(dialect.check(self._connection), dialect)
 
     def run(self, steps: Steps[T], dialect: Dialect) -> T:
@@ -57,6 +60,9 @@ class AsyncPsycopgConnection:
         self._connection = connection
 
     async def acheck(self, dialect: Dialect) -> None:
+        if _pipelines(self._connection):
+            async with self._connection.pipeline():
+                pass
         await self._look(dialect.check(self._connection), dialect)
 
     async def arun(self, steps: Steps[T], dialect: Dialect) -> T:
