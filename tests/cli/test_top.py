@@ -74,7 +74,7 @@ def test_what_is_cancelled_is_not_told_as_failed(shop: Shop, call: Call) -> None
 
 
 def test_a_store_without_jobs_has_a_look_as_well(call: Call) -> None:
-    assert "0 workers, 0 jobs running on 0 slots; 0 due" in call("top", "--once")
+    assert "0 workers, 0 slots; 0 running, 0 due" in call("top", "--once")
     assert call.json("top")["queues"] == []
 
 

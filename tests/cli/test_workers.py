@@ -40,6 +40,7 @@ def test_workers_are_listed_with_the_jobs_that_they_run(url: str, call: Call) ->
                 told = call.json("workers")
                 said = [line.split() for line in call("workers").splitlines()]
                 short = call.json("workers", "--limit", "1")
+                shown = call("jobs", "show", job.id)
             finally:
                 go.set()
             job.wait(PATIENCE)
@@ -49,6 +50,7 @@ def test_workers_are_listed_with_the_jobs_that_they_run(url: str, call: Call) ->
     assert (worker["name"], worker["queues"], worker["concurrency"]) == ("builder", ["reports"], 3)
     [running] = worker["jobs"]
     assert (running["id"], running["task"], running["progress"]["note"]) == (job.id, "shop.build", "pages")
+    assert f"  worker     builder ({worker['id']})\n" in shown
     heads, row, _, job_heads, job_row = said
     assert heads == ["WORKER", "HOST", "PID", "QUEUES", "JOBS", "SLOTS", "SINCE", "LEASE", "VERSION"]
     assert (row[0], row[3:6]) == ("builder", ["reports", "1", "3"])

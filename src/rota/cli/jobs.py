@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 from rota.app import Rota
@@ -126,12 +128,13 @@ def show(ctx: click.Context, id: str, as_json: bool) -> None:
     if as_json:
         write_json(job_record(row) | {"attempts": [attempt_record(each) for each in attempts]})
         return
-    _facts(row, now_of(app))
+    names = {worker.id: worker.name for worker in app.workers()}
+    _facts(row, names, now_of(app))
     for each in attempts:
-        _attempt(each)
+        _attempt(each, names)
 
 
-def _facts(row: JobRow, now: int) -> None:
+def _facts(row: JobRow, names: Mapping[str, str], now: int) -> None:
     state = styled(row.state, fg=COLOURS[row.state], bold=True)
     asked = " (asked to stop)" if row.cancelling else ""
     say(styled(row.task, bold=True), "  ", state, asked)
@@ -149,7 +152,7 @@ def _facts(row: JobRow, now: int) -> None:
     if row.took is not None:
         _fact("took", brief(row.took / SECOND))
     if row.worker is not None and row.state is State.RUNNING:
-        _fact("worker", row.worker)
+        _fact("worker", _called(row.worker, names))
     if row.reason is not None:
         _fact("reason", row.reason)
     if row.progress is not None:
@@ -196,8 +199,13 @@ _OUTCOMES = {"again": "failed, to be tried again", "released": "handed back", "l
 """What became of an attempt, where the record's own word says little."""
 
 
-def _attempt(row: AttemptRow) -> None:
-    by = f", worker {row.worker}" if row.worker else ""
+def _called(worker: str, names: Mapping[str, str]) -> str:
+    """A worker by its name too, while the store knows it."""
+    return f"{names[worker]} ({worker})" if worker in names else worker
+
+
+def _attempt(row: AttemptRow, names: Mapping[str, str]) -> None:
+    by = f", worker {_called(row.worker, names)}" if row.worker else ""
     outcome = _OUTCOMES.get(row.outcome, row.outcome)
     say(f"\nattempt {row.attempt}: {outcome}, after {brief(row.took / SECOND)}, at {moment(row.ended_at)}{by}")
     if row.failure is None:

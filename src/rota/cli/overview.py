@@ -78,7 +78,7 @@ def _head(seen: Glance, width: int | None) -> list[str]:
     gap = 2 if width is None else max(2, width - len(store) - len(clock))
     return [
         Styled(styled(store, bold=True) + " " * gap + clock),
-        _cut(f"{many(len(live), 'worker')}{down}, {many(running)} running on {many(slots, 'slot')}; {due} due{oldest}", width),
+        _cut(f"{many(len(live), 'worker')}{down}, {many(slots, 'slot')}; {running} running, {due} due{oldest}", width),
         _cut(
             f"a second: {_rate(total.enqueued)} in, {_rate(total.succeeded)} succeeded, {_rate(total.failed)} failed, "
             f"{_rate(total.cancelled)} cancelled (over {seen.window:g} s)",
