@@ -88,7 +88,8 @@ class PostgresDialect:
                 )
             case None:
                 return StoreUnavailable(
-                    f"your connection to Postgres does not work ({driver}): see that it is open, and that nobody else uses it now"
+                    f"your connection to Postgres does not work ({driver}): see that it is open, and that nobody else uses it "
+                    "now"
                 )
             case _:
                 return meaning(driver, self.place)
