@@ -32,12 +32,13 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
+ALONE = ("--disable-plugin-autoload", "-p", "rota.testing.pytest_plugin", "-p", "no:cacheprovider")
+"""Without the other plugins that are installed here, which take most of the time."""
+
+
 def run(project: pytest.Pytester, code: str) -> pytest.RunResult:
-    """Without the other plugins that are installed here, which take most of the time."""
     project.makepyfile(test_shop=code)
-    return project.runpytest_inprocess(
-        "--disable-plugin-autoload", "-p", "rota.testing.pytest_plugin", "-p", "no:cacheprovider"
-    )
+    return project.runpytest_inprocess(*ALONE)
 
 
 def test_each_test_has_an_empty_store_and_a_clock(project: pytest.Pytester) -> None:
@@ -215,7 +216,7 @@ def test_the_tests_in_the_guide_pass_as_written(pytester: pytest.Pytester) -> No
     for name, code in blocks.items():
         pytester.path.joinpath(name).write_text(code)
     pytester.makeini(settings)
-    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-W", "error", *blocks)
+    result = pytester.runpytest_inprocess(*ALONE, "-W", "error", *blocks)
     result.assert_outcomes(passed=3)
 
 
