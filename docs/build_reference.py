@@ -51,6 +51,7 @@ CONTENTS: dict[str, tuple[str, list[str]]] = {
         [
             "Mailer",
             "compose",
+            "read_folder",
             "Letter",
             "Delivery",
             "MailError",

@@ -101,6 +101,7 @@ class Odd:
     """How many connections it takes at once; others hear 421."""
     extensions: tuple[str, ...] = ("8BITMIME", "SMTPUTF8")
     reads_letters: bool = True
+    hangs_up_after_data: bool = False
     hold: threading.Event | None = None
     """Where set, the answer to a letter waits for it."""
 
@@ -187,7 +188,10 @@ class Odd:
                     if self._answer(client, word, "250 ok", also=self.recipients.get(_address(command))):
                         recipients.append(_address(command))
                 case "DATA":
-                    if self._answer(client, word, "354 go on"):
+                    right = self._answer(client, word, "354 go on")
+                    if self.hangs_up_after_data:
+                        return
+                    if right:
                         if not self.reads_letters:
                             self._ended.wait()
                         content = _content(lines)

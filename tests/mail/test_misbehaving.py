@@ -97,6 +97,12 @@ def test_a_server_that_reads_no_more_is_left_in_time(mailer: MakeMailer) -> None
             mine.deliver(letter(attachments=[("a.bin", bytes(6_000_000))]))
 
 
+def test_what_a_server_says_before_it_hangs_up_in_the_middle_of_a_letter_is_heard(mailer: MakeMailer) -> None:
+    hasty = odd({"DATA": "354 go on\r\n552 too long for me"}, hangs_up_after_data=True)
+    with hasty as server, pytest.raises(DeliveryFailed, match="552 too long for me"):
+        mailer(server.url).deliver(letter(attachments=[("a.bin", bytes(6_000_000))]))
+
+
 def test_the_answer_to_the_letter_may_take_longer_than_a_step(mailer: MakeMailer) -> None:
     """Giving up on it early would send the letter twice."""
     with odd({"content": [DRIP]}) as server:

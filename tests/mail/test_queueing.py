@@ -16,7 +16,7 @@ import pytest
 from mail.conftest import MakeMailer, letter
 from mail.sinks import HANG, odd
 from rota import ConfigError, Rota, State
-from rota.mail import Mailer, MessageRefused
+from rota.mail import Mailer, MessageRefused, read_folder
 from working import eventually, working
 
 
@@ -172,6 +172,8 @@ def test_a_folder_has_each_letter_as_a_file_in_order(app: Rota, tmp_path: Path, 
     for file, each in zip(files, queued, strict=True):
         envelope = b"X-Envelope-From: shop@example.org\r\nX-Envelope-To: ada@example.org,\r\n bo@example.org\r\n"
         assert file.read_bytes() == envelope + each.wire()
+    assert [message["Subject"] for message in read_folder(tmp_path / "out box")] == ["0", "1", "2"]
+    assert read_folder(tmp_path / "none yet") == []
 
 
 def test_a_folder_that_cannot_be_written_to_is_tried_again(app: Rota, tmp_path: Path, mailer: MakeMailer) -> None:

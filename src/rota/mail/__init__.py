@@ -14,6 +14,7 @@
 
 from rota.mail.composing import compose
 from rota.mail.errors import DeliveryFailed, DeliveryPutOff, MailError, MessageRefused, NotDelivered
+from rota.mail.folder import read_folder
 from rota.mail.letter import Delivery, Letter
 from rota.mail.mailer import Mailer
 
@@ -27,4 +28,5 @@ __all__ = [
     "MessageRefused",
     "NotDelivered",
     "compose",
+    "read_folder",
 ]

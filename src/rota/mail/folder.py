@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import email
 import os
 from contextlib import suppress
+from email import policy
+from email.message import EmailMessage
 from pathlib import Path
 
 from rota.ids import new_id
@@ -38,6 +41,22 @@ class FolderMail:
 
     def close(self) -> None:
         return
+
+
+def read_folder(folder: str | Path) -> list[EmailMessage]:
+    """The messages of a mailer with a `file:` URL, oldest first: for tests, and for a page that shows them in development.
+
+    A folder that is not there yet has none. Besides its own headers each has `X-Envelope-From` and `X-Envelope-To`.
+
+    >>> from rota import Rota
+    >>> from rota.mail import Mailer, compose
+    >>> mailer = Mailer(Rota("memory://"), "file:outbox", sender="shop@example.org")
+    >>> delivery = mailer.deliver(compose(to="ada@example.org", subject="Welcome", text="Good to have you."))
+    >>> [message["Subject"] for message in read_folder("outbox")]
+    ['Welcome']
+    """
+    paths = sorted(Path(folder).glob("*.eml"))
+    return [email.message_from_string(path.read_bytes().decode(), policy=policy.default) for path in paths]
 
 
 def _envelope(letter: Letter) -> bytes:

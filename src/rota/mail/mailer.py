@@ -19,6 +19,7 @@ from rota.errors import ConfigError, PayloadTooLarge
 from rota.handle import Job
 from rota.ids import new_id
 from rota.mail.errors import DeliveryFailed, DeliveryPutOff, MessageRefused
+from rota.mail.folder import FolderMail
 from rota.mail.letter import Delivery, Letter, letter_of
 from rota.mail.places import Console, Folder, Place, place_of
 from rota.options import OwnConnection
@@ -264,8 +265,6 @@ def _key(letter: Letter) -> str:
 def _transport(place: Place, *, most: int, idle: float, step: float, whole: float) -> Transport:
     match place:
         case Folder(path):
-            from rota.mail.folder import FolderMail
-
             return FolderMail(path)
         case Console():
             from rota.mail.console import ConsoleMail

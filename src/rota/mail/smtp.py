@@ -190,7 +190,15 @@ class Session(smtplib.SMTP):
         stuffed = wire.replace(b"\r\n.", b"\r\n..")
         if stuffed.startswith(b"."):
             stuffed = b"." + stuffed
-        self.send(stuffed + b".\r\n")
+        try:
+            self.send(stuffed + b".\r\n")
+        except ConnectionError:
+            # A server that has read enough may have said why before it hung up.
+            with suppress(Exception):
+                early = Reply(*self.getreply())
+                if early.kind in (4, 5):
+                    return early
+            raise
         self.sent = True
         # Whoever does not wait for this answer sends the letter again, so it may take what is left of the whole.
         self._step, before = self._left_of_whole(), self._step
@@ -203,7 +211,7 @@ class Session(smtplib.SMTP):
         """What became of all, when those who were accepted are answered for together."""
         match answer.kind:
             case 2:
-                self.clean = True
+                self.clean = self.sent
                 return Delivery(
                     message_id=delivery.message_id,
                     accepted=tuple(accepted),
@@ -216,7 +224,7 @@ class Session(smtplib.SMTP):
                 delivery.refused.update(dict.fromkeys(accepted, str(answer)))
             case _:
                 self._heed(answer, 2)
-        self.clean = True
+        self.clean = self.sent
         return delivery
 
     # -- words and answers ----------------------------------------------------------------------
