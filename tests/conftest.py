@@ -25,9 +25,22 @@ _servers: list[PostgresServer] = []
 """The server of this process, once a test has asked for it."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests go first, then those that may take long, so that none of them is what everything waits for at the end."""
-    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("slow", "timeout")])
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Slow tests go first, in each process, so that none of them is what everything waits for at the end.
+
+    pytest-xdist gives each process a stretch of this list to begin with, all of the same length.
+    """
+    processes = getattr(config, "workerinput", {}).get("workercount", 1)
+    long = [item for item in items if item.get_closest_marker("slow") or item.get_closest_marker("timeout")]
+    chosen, total = set(long), len(items)
+    others = [item for item in items if item not in chosen]
+    items.clear()
+    for process in range(processes):
+        first = long[process::processes]
+        more = max(0, (total - len(items)) // (processes - process) - len(first))
+        items += first + others[:more]
+        del others[:more]
+    items += others
 
 
 @pytest.fixture(scope="session")
