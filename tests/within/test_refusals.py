@@ -190,6 +190,34 @@ def test_a_transaction_that_read_before_another_wrote(sqlite_shop: Shop) -> None
     assert sqlite_shop.found() == ([], [1])
 
 
+def test_a_connection_of_sqlite3_that_is_closed_reads_alone_or_is_another_threads(sqlite_shop: Shop) -> None:
+    path = path_of(sqlite_shop.url)
+    task = sqlite_shop.send_receipt
+    told: list[str] = []
+
+    def enqueue(connection: sqlite3.Connection) -> None:
+        with pytest.raises(StoreUnavailable) as refused:
+            task.using(connection=connection).enqueue(1)
+        told.append(str(refused.value).partition(f"your connection to the SQLite file {path} ")[2])
+
+    with closing(sqlite3.connect(path)) as connection:
+        thread = threading.Thread(target=enqueue, args=(connection,))
+        thread.start()
+        thread.join()
+        connection.execute("pragma query_only = 1")
+        enqueue(connection)
+    enqueue(connection)
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        enqueue(connection)
+    assert [line.partition(" (")[0] for line in told] == [
+        "does not work",
+        "takes no writes",
+        "does not work",
+        "takes no writes",
+    ]
+    assert sqlite_shop.found() == ([], [])
+
+
 def test_tables_that_the_callers_own_transaction_keeps_from_being_made(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
     with closing(sqlite3.connect(path)) as connection, Rota(f"sqlite:///{path}") as app:

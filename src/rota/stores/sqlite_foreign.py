@@ -69,6 +69,16 @@ class SqliteDialect:
                 f"the SQLite file {self.place} is locked by another transaction, for longer than your connection's timeout: "
                 "raise that, or find the transaction that stays open"
             )
+        if name.startswith("SQLITE_READONLY"):
+            return StoreUnavailable(
+                f"your connection to the SQLite file {self.place} takes no writes ({driver}): open it without mode=ro and "
+                "query_only, or look at the file's rights and its directory's"
+            )
+        if not name and isinstance(driver, sqlite3.ProgrammingError):  # the driver's own words: SQLite was not asked
+            return StoreUnavailable(
+                f"your connection to the SQLite file {self.place} does not work ({driver}): see that it is open, and used in "
+                "the thread that it is for"
+            )
         return meaning(driver, Path(self.place), 0)
 
 
