@@ -98,6 +98,31 @@ def test_a_worker_whose_pulse_stops_ends(store_url: str, caplog: pytest.LogCaptu
         assert app.workers() == []
 
 
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_worker_whose_slots_are_all_kept_by_bodies_without_end_ends(
+    app: Rota, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It would claim for ever what it can never begin; whoever started it starts another."""
+    monkeypatch.setattr("rota.worker.overtime.CHOKED", 0.3)
+    go = threading.Event()
+
+    @app.task(timeout=0.1, max_attempts=1)
+    def stuck() -> None:
+        go.wait(30)
+
+    @app.task
+    def quick() -> None: ...
+
+    jobs = stuck.enqueue_many([()] * 4)
+    waiting = quick.enqueue()
+    assert Worker(app, concurrency=2, poll=0.1).run() == 1
+    go.set()
+    assert "every slot (2) is kept by a body that runs on after its time-out" in caplog.text
+    assert app.workers() == []
+    assert {job.refresh().status for job in jobs} == {State.FAILED}
+    assert (waiting.refresh().status, waiting.attempt) == (State.QUEUED, 0)
+
+
 def refuse_claims(app: Rota) -> None:
     refuse(app, "no job may be claimed", "new.worker is not null")
 

@@ -43,6 +43,7 @@ class Crew:
         """Bodies whose slot went to another, while they do not end or cannot go on."""
         self._blocked: set[Run] = set()
         """Those whose job ended without them, and who keep their slot: too many are stuck."""
+        self._choked_at = 0.0
         self._owed: set[Run] = set()
         """Those that go on after their slot went to another, and get the next that becomes free."""
 
@@ -100,6 +101,7 @@ class Crew:
             given = run in self._stuck
             if not given:
                 self._blocked.add(run)
+                self._choked_at = time.monotonic()
         if freed and (following := self.next()) is not None:
             self.start([following])
         self.bell.ring()
@@ -128,6 +130,10 @@ class Crew:
     def stalled(self) -> float:
         """For how many seconds, about, jobs in hand have waited for a slot without pause."""
         return time.monotonic() - self._moved_at if self._waiting else 0.0
+
+    def choked(self) -> float:
+        """For how many seconds every slot has been kept by a body whose job ended without it: nothing can begin."""
+        return time.monotonic() - self._choked_at if len(self._blocked) == self.slots else 0.0
 
     # -- for whoever runs bodies ----------------------------------------------------------------
 

@@ -175,6 +175,8 @@ class Ledger:
         self._overtime.end_overdue()
         if self._stopping.begun:
             self._stopping.wind_down()
+        elif self._overtime.choked():
+            self.fail()
         elif self._crew.stalled() > STALE_SECONDS:
             hand_back(self._crew, self._crew.unstarted(), "it waited for a slot too long")
             self._pace = Pace(self._crew.slots, weight=self._pace.weight)  # what it learnt of its speed is no longer so

@@ -25,6 +25,8 @@ _STUBBORN = 5.0
 """Seconds that a coroutine or a process has to end after its time is up, before its job is recorded as failed all the same."""
 _PATIENCE = 5.0
 """Seconds that a retry policy has to answer."""
+CHOKED = 60.0
+"""Seconds for which bodies without end may keep every slot before the worker ends."""
 _NO_THREAD = 1.0
 """Seconds until it is tried again to start a thread where the system had none."""
 
@@ -57,6 +59,16 @@ class Overtime:
                     run.deadline = now + _STUBBORN
                     continue
             self._give_up(run)
+
+    def choked(self) -> bool:
+        """Whether bodies without end have kept every slot for so long that the worker will not do any more work; says so."""
+        if self._crew.choked() < CHOKED:
+            return False
+        log.critical(
+            "every slot (%d) is kept by a body that runs on after its time-out: the worker ends, for another to do its work",
+            self._crew.slots,
+        )
+        return True
 
     def _give_up(self, run: Run) -> None:
         """Have the failure of this body recorded, soon, and its slot given away: such bodies must not use up the worker.
