@@ -160,7 +160,8 @@ def test_each_migration_says_whether_older_processes_may_go_on(kind: str) -> Non
 def test_a_migration_that_lets_older_processes_go_on_asks_nothing_of_what_they_write(kind: str) -> None:
     """They write rows without the columns that they do not know, when they start as well as later."""
     harmless = re.compile(
-        r"create table (?!.*\breferences\b)|create index |alter table \w+\s+add column \w+ \w+( not null default \S+| default \S+)?$",
+        r"create table (?!.*\breferences\b)|create index "
+        r"|alter table \w+\s+add column \w+ \w+( not null default \S+| default \S+)?$",
         re.DOTALL,
     )
     for _, name, text in queries.migrations(kind):
