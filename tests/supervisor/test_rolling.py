@@ -93,38 +93,6 @@ def test_two_in_a_row_end_with_the_newest_code_everywhere(yard: Yard, app: Rota)
     assert parent.stopped() == 0
 
 
-EARLY = """
-import os
-import signal
-import sys
-
-class Tells:
-    def find_spec(self, name, path, target=None):
-        if name == os.environ["SHOP_AT"]:
-            os.kill(os.getpid(), signal.SIGHUP)
-        return None
-
-from rota.cli import main
-sys.meta_path.insert(0, Tells())
-if __name__ == "__main__":
-    main()
-"""
-
-
-@pytest.mark.parametrize("at", ["rota.cli.group", "rota.cli.worker", "rota.supervisor.supervisor"])
-def test_one_that_comes_before_anything_has_started_ends_nobody(yard: Yard, app: Rota, at: str) -> None:
-    (yard.folder / "early.py").write_text(EARLY)
-    parent = yard.start("--processes", "2", module="early", SHOP_AT=at)
-    parent.said(DONE)
-    yard.working(2)
-    assert parent.stopped() == 0
-
-
-def test_a_lone_worker_ends_by_it_as_ever(yard: Yard) -> None:
-    (yard.folder / "early.py").write_text(EARLY)
-    assert yard.start(module="early", SHOP_AT="rota.cli.group").wait() == -signal.SIGHUP
-
-
 @pytest.mark.slow
 @both
 def test_jobs_that_come_in_all_the_while_run_once_each_and_no_worker_is_missing(yard: Yard, app: Rota) -> None:

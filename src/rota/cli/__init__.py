@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 
-from rota.cli.hangups import hold
+from rota.cli.early import hold
 
 
 def main() -> None:

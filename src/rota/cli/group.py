@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from rota.cli.hangups import release
+from rota.cli.early import release
 from rota.cli.place import reaches_app
 from rota.codec.text import visible
 from rota.errors import RotaError

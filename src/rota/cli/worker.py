@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli.durations import duration
-from rota.cli.hangups import release
+from rota.cli.early import release
 from rota.cli.place import load, names_app
 from rota.cli.sizes import size
 

@@ -17,6 +17,7 @@ from rota.supervisor.link import VARIABLE
 
 _END = b"\x04\n"
 """What no child says: its supervisor writes it after all that the child said, for the thread that reads."""
+_OF_TERMINALS = (getattr(signal, "SIGINT", None), getattr(signal, "SIGHUP", None))
 _SYSTEMD = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 """What the service manager told the supervisor alone."""
 
@@ -227,4 +228,9 @@ def _spawn(command: Sequence[str], folder: str, ends: tuple[int, int], name: str
         startup = subprocess.STARTUPINFO(lpAttributeList={"handle_list": handles})
         return subprocess.Popen(command, cwd=folder, env=environment, startupinfo=startup)
     environment[VARIABLE] = f"{ends[0]},{ends[1]},{name or ''}"
-    return subprocess.Popen(command, cwd=folder, env=environment, pass_fds=ends)
+    # What a terminal sends to all is held back in the child until it has handlers of its own.
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, [each for each in _OF_TERMINALS if each is not None])
+    try:
+        return subprocess.Popen(command, cwd=folder, env=environment, pass_fds=ends)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
