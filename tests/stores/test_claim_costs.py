@@ -115,7 +115,7 @@ def counted(store: Store, ask: Ask) -> tuple[list[object], int]:
     return list(taken), 100 * len(steps)
 
 
-def test_claims_wade_through_little_of_what_an_old_transaction_keeps_from_being_removed(
+def test_claims_wade_through_little_of_what_an_old_transaction_keeps(
     postgres_server: PostgresServer,
 ) -> None:
     """A worker's claims leave off where the last one did; from the front each would pass every job that was done before."""
