@@ -13,9 +13,10 @@ import pytest
 from rota import Rota
 from rota.clock import SECOND
 from rota.ids import new_id
-from rota.model import Ask, Ended, Filter, Move, NewJob, State, Succeeded, WorkerRow
+from rota.model import Ask, Edit, Ended, Filter, Move, NewJob, Report, State, Succeeded, TaskRow, WorkerRow
 from rota.stores import open_store
 from rota.stores.base import Store
+from rota.testing.limits import Declares
 from working import eventually, working
 
 PATIENCE = 30.0
@@ -38,8 +39,35 @@ LOOKS: dict[str, Callable[[Store, str], object]] = {
     "claim": lambda store, id: store.claim(Ask("w", ("q",), 1)),
     "finish": lambda store, id: store.finish("w", [Ended(id, 1, Succeeded())], Ask("w", ("q",), 1)),
     "change": lambda store, id: store.change(Move.RETRY, [id]),
-    "insert": lambda store, id: store.insert([NewJob(new_id(), "t", "q", "[]")]),
+    "insert": lambda store, id: store.insert([NewJob(new_id(), "t", "q", "[[],{}]")]),
+    "edit": lambda store, id: store.edit(Edit(priority=1), [id]),
+    "admit": lambda store, id: store.admit(Ask("w", ("q",), 1, 1), Declares({"t": {"concurrency": 1}})),
+    "finish after": lambda store, id: store.finish_after("w", [Ended(id, 1, Succeeded())]),
+    "set limit": lambda store, id: store.set_limit("concurrency of t", None),
+    "overrides": lambda store, id: store.overrides(),
+    "rooms": lambda store, id: store.rooms(),
+    "pause": lambda store, id: store.pause("other"),
+    "resume": lambda store, id: store.resume("other"),
+    "paused": lambda store, id: store.paused(),
+    "pauses": lambda store, id: store.pauses(),
+    "unfinished": lambda store, id: store.unfinished(),
+    "flow": lambda store, id: store.flow(SECOND),
+    "latest": lambda store, id: store.latest(State.FAILED, 1),
+    "beat": lambda store, id: store.beat("w", [Report(id, 1, "{}")]),
+    "rest": lambda store, id: store.rest("w", True),
+    "reconcile": lambda store, id: store.reconcile("w", []),
+    "declare": lambda store, id: store.declare([TaskRow("t", "q", 0, 5)]),
+    "join": lambda store, id: store.join(WorkerRow("v", "v", "h", 1, None, [], 1, SECOND, "1")),
+    "expire": lambda store, id: store.expire("v"),
+    "leave": lambda store, id: store.leave("v"),
+    "pending": lambda store, id: store.pending(),
+    "there": lambda store, id: store.there(),
+    "schema": lambda store, id: store.schema(),
+    "migrate": lambda store, id: store.migrate(),
+    "a line": lambda store, id: store.line().close(),
 }
+BESIDE = {"open", "close", "twin", "line", "dialect", "url"}
+"""What begins and ends the use of a file, and does nothing else with it."""
 
 
 @pytest.fixture
@@ -56,12 +84,17 @@ def store(path: Path) -> Iterator[Store]:
 
 
 def test_after_each_operation_the_log_can_be_emptied(path: Path, store: Store) -> None:
-    jobs = store.insert(NewJob(new_id(), "t", "q", "[]") for _ in range(1_000))
+    jobs = store.insert(NewJob(new_id(), "t", "q", "[[],{}]") for _ in range(1_000))
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         for name, look in LOOKS.items():
             look(store, jobs[-1].id)
-            store.insert([NewJob(new_id(), "t", "q", "[]")])  # something that a reader from before would pin
+            store.insert([NewJob(new_id(), "t", "q", "[[],{}]")])  # something that a reader from before would pin
             assert other.execute("pragma wal_checkpoint(truncate)").fetchone() == (0, 0, 0), name
+
+
+def test_no_operation_is_left_out() -> None:
+    promised = {name for name in {**vars(Store), **Store.__annotations__} if not name.startswith("_")}
+    assert promised - {name.replace(" ", "_") for name in LOOKS} == BESIDE
 
 
 def test_a_worker_that_has_nothing_to_do_lets_the_log_be_emptied(path: Path) -> None:
@@ -85,5 +118,5 @@ def test_the_size_of_the_log_is_told_and_warned_of_while_someone_pins_it(path: P
         os.truncate(log, 300 << 20)  # as if it had grown to that: what follows its last transaction means nothing to SQLite
         [warning] = store.vitals().warnings
         assert f"{log} has 300 MB" in warning
-    store.insert([NewJob(new_id(), "t", "q", "[]")])
+    store.insert([NewJob(new_id(), "t", "q", "[[],{}]")])
     assert [count.jobs for count in store.counts()] == [1_001]
