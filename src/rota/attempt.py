@@ -17,7 +17,7 @@ from rota.codec import failure_of
 from rota.codec.wire import weigh
 from rota.context import CurrentJob, enter
 from rota.errors import ConfigError, LeaseLost
-from rota.model import Claimed, Ended, Failed, Failure, Outcome, Succeeded
+from rota.model import Claimed, Ended, Failed, Failure, Outcome, Places, Succeeded
 from rota.rules.decide import End, Interrupted, Raised, Returned, Stopped, decide
 from rota.signals import Signal
 from rota.task import Task
@@ -34,7 +34,7 @@ class Run:
     """A job in a worker's hands: what it is, whether it should stop, and how far it says it is."""
 
     __slots__ = (
-        "cancel", "deadline", "ended", "finished", "finishing", "interrupted", "job", "limited", "noticed", "progress",
+        "cancel", "deadline", "ended", "finished", "finishing", "interrupted", "job", "noticed", "places", "progress",
         "raised", "refusal", "result", "started", "stop", "task", "worker",
     )  # fmt: skip
 
@@ -55,7 +55,7 @@ class Run:
         self.deadline: float | None = None
         self.cancel: Callable[[], object] | None = None
         """Interrupts the body from another thread, where it can be."""
-        self.limited = False
+        self.places: Places = ()
         """Whether it took a place of a limit."""
         self.refusal: Exception | None = None
         """Why its body cannot begin, where that is known before."""
@@ -149,7 +149,7 @@ class Run:
             )
         self.result = kept.result
         success = Succeeded(kept.result)
-        return Ended(self.job.id, self.job.claim, success, self.took, limited=self.limited), self.progress
+        return Ended(self.job.id, self.job.claim, success, self.took, places=self.places), self.progress
 
 
 def perform(run: Run) -> Outcome:

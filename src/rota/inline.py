@@ -29,6 +29,7 @@ from rota.model import (
     Failed,
     Failure,
     Outcome,
+    Places,
     Released,
     Report,
     State,
@@ -50,6 +51,7 @@ LEASE: Micros = 300 * SECOND
 """Nothing beats while a body runs here, so the lease is the guide's five minutes: a longer body may be run a second time."""
 INTERRUPTED = Released("interrupted from the keyboard")
 _STEP = 500
+_NO_PLACES: Mapping[str, Places] = {}
 _PATIENCE = 0.5
 """Seconds that a transaction in which a body finished its job has to end after the body; a driver may be a little behind."""
 
@@ -126,10 +128,10 @@ def _step(work: Work, worker: str, after: Aftermath) -> Event | None:
     taken = _first(work, worker)
     if taken is None:
         return None
-    job, limited = taken
+    job, places = taken
     run, outcome = _attempt(work, worker, job)
     closes, closes_for = ((), 0) if work.limiting is None else work.limiting.closes(job, outcome)
-    end = Ended(job.id, job.claim, outcome, run.took, keeps(outcome, work.kept), limited, closes, closes_for)
+    end = Ended(job.id, job.claim, outcome, run.took, keeps(outcome, work.kept), places, closes, closes_for)
     if run.finishing:
         end, counts = _finished_within(work, worker, run, end)
     else:
@@ -179,7 +181,7 @@ def _attempt(work: Work, worker: str, job: Claimed) -> tuple[Run, Outcome]:
     return run, outcome
 
 
-def _first(work: Work, worker: str) -> tuple[Claimed, bool] | None:
+def _first(work: Work, worker: str) -> tuple[Claimed, Places] | None:
     """The first due job of the queues that are not paused, and whether it took a place of a limit."""
     paused = work.store.paused(work.moments.due()).queues
     if work.limiting is not None and work.queues is None:
@@ -199,30 +201,30 @@ def _first(work: Work, worker: str) -> tuple[Claimed, bool] | None:
     return taken
 
 
-def _claim_due(work: Work, ask: Ask) -> tuple[Claimed, bool] | None:
-    """The first job that is due at the chosen moment, and whether it took a place of a limit.
+def _claim_due(work: Work, ask: Ask) -> tuple[Claimed, Places] | None:
+    """The first job that is due at the chosen moment, and the places of limits that it took.
 
     Where that moment lies in the past, what became due since is scheduled anew.
     """
     now = work.moments.due()
     while taken := _claim(work, ask, now):
-        job, limited = taken
+        job, places = taken
         if now is None or job.due <= now:
             return taken
-        released = Ended(job.id, job.claim, Released("it is not due yet", job.due - now), limited=limited)
+        released = Ended(job.id, job.claim, Released("it is not due yet", job.due - now), places=places)
         work.store.finish(ask.worker, [released], None, now)
     return None
 
 
-def _claim(work: Work, ask: Ask, now: Micros | None) -> tuple[Claimed, bool] | None:
+def _claim(work: Work, ask: Ask, now: Micros | None) -> tuple[Claimed, Places] | None:
     if work.limiting is None:
-        claimed, limited = work.store.claim(ask, now), frozenset[str]()
+        claimed, places = work.store.claim(ask, now), _NO_PLACES
     else:
         more = True
         while more:
             found = work.store.admit(ask, work.limiting, now)
-            claimed, limited, more = found.claimed, found.limited, found.more and not found.claimed
-    return (claimed[0], claimed[0].id in limited) if claimed else None
+            claimed, places, more = found.claimed, found.places, found.more and not found.claimed
+    return (claimed[0], places.get(claimed[0].id, ())) if claimed else None
 
 
 def _take_back_lost(store: Store, now: Micros | None, after: Aftermath) -> None:

@@ -112,12 +112,16 @@ class NewJob(Struct, frozen=True, gc=False):
     """The values of context variables to carry to the body, as JSON by name."""
 
 
+Places = tuple[tuple[str, str], ...]
+"""Rooms of limits, by name and key."""
+
+
 class Round(Struct, frozen=True):
     """What a claim under limits did."""
 
     claimed: list[Claimed]
-    limited: frozenset[str]
-    """The ids of those that took a place of a limit, to be given back when they end."""
+    places: Mapping[str, Places]
+    """The places of limits that they took, by the ids of those that took any: to be given back when they end."""
     held: int
     """How many queued jobs it moved to the held ones."""
     reserved: bool
@@ -321,10 +325,10 @@ class Ended(Struct, frozen=True, gc=False):
     """How long the body ran."""
     keep: bool = True
     """Whether a final job stays in the history; otherwise it is deleted at once."""
-    limited: bool = False
-    """Whether it took a place of a limit."""
-    closes: tuple[tuple[str, str], ...] = ()
-    """The limits' rooms, by name and key, that are to let none in for `closes_for` from the store's now."""
+    places: Places = ()
+    """The places of limits that it took."""
+    closes: Places = ()
+    """The limits' rooms that are to let none in for `closes_for` from the store's now."""
     closes_for: Micros = 0
 
 

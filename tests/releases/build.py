@@ -1,6 +1,6 @@
 """Build the wheel of an earlier Rota, whose workers the tests run on the tables of this one.
 
-It is given a commit: `python tests/releases/build.py 0ebaf84`. The wheel is kept beside this file, so the tests need neither
+It is given a commit: `python tests/releases/build.py ffdfc18`. The wheel is kept beside this file, so the tests need neither
 the history nor a network.
 """
 

@@ -89,7 +89,7 @@ def test_no_hot_query_reads_the_whole_live_table(session: Session, query: str) -
 @pytest.mark.parametrize("query", HOT_ON_POSTGRES)
 def test_no_plan_that_is_kept_from_an_empty_store_reads_a_whole_table(empty: Session, query: str) -> None:
     steps = kept_plan(empty, query)
-    for table in ("jobs", "history", "rooms", "slots"):
+    for table in ("jobs", "history", "rooms", "places"):
         assert f"Seq Scan on rota_{table}" not in steps, steps
 
 

@@ -71,9 +71,10 @@ def test_a_store_without_limits_gets_them_and_keeps_its_jobs(
         assert store.migrate() == [name for _, name, _ in queries.migrations(kind)[1:]]
         worker = WorkerRow(new_id(), "w", "h", 1, None, ["mail"], 1, 600_000_000, "1")
         store.join(worker)
-        [claimed] = admit(store, worker.id, ONE, now=None).claimed
+        found = admit(store, worker.id, ONE, now=None)
+        [claimed] = found.claimed
         assert claimed.id == jobs[0]
         assert {each.state for each in store.get(jobs[1:])} == {State.HELD}
-        store.finish(worker.id, [Ended(claimed.id, claimed.claim, Succeeded(), limited=True)])
+        store.finish(worker.id, [Ended(claimed.id, claimed.claim, Succeeded(), places=found.places[claimed.id])])
         assert [each.id for each in admit(store, worker.id, ONE, now=None).claimed] == [jobs[1]]
         store.close()

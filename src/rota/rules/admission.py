@@ -128,12 +128,19 @@ def admit(
                 for instance in instances
                 if instance.limit in sizes
             ]
-        if (full := next((room for room in needed if room.left <= 0), None)) is not None:
+        full: _Room | None = None
+        crowded = False
+        for room in needed:  # plain loops, for this is done with every job
+            if room.left <= 0:
+                full = room
+                break
+            crowded |= room.left_ahead <= 0
+        if full is not None:
             opening = opens_at(full.size, full.usage, now)
             decisions.append(Held(candidate.id, full.instance, opening))
             moments.add(opening)
             continue
-        if taken >= ahead_from and any(room.left_ahead <= 0 for room in needed):
+        if crowded and taken >= ahead_from:
             break
         taken += 1
         decisions.append(Admitted(candidate.id))
@@ -158,7 +165,7 @@ class _Room:
         match size:
             case Concurrency(most):
                 self.left = most - self._before.running if opens_now else 0
-                self.left_ahead = max(most // 2, most - _SPARE) - self._before.running
+                self.left_ahead = _ahead(most) - self._before.running
             case Rate():  # the jobs under it are to start as they are let in
                 self.left = 1 if opens_now else 0
                 self.left_ahead = 0
@@ -186,6 +193,20 @@ def opens_at(size: Size, usage: Usage, now: Micros) -> Micros | None:
             return _spaced(size.interval, usage.started_at, opening)
         case _:
             assert_never(size)
+
+
+def spare_for(many: int, size: Size | None) -> int:
+    """How many jobs may run under a limit of this size while so many more can surely be let in, ahead too; -1: none may.
+
+    >>> spare_for(100, Concurrency(1000)), spare_for(8, Concurrency(2)), spare_for(8, None)
+    (800, -1, -1)
+    """
+    return max(-1, _ahead(size.most) - many) if isinstance(size, Concurrency) else -1
+
+
+def _ahead(most: int) -> int:
+    """How many of so many places may be taken by jobs that wait for a slot."""
+    return max(most // 2, most - _SPARE)
 
 
 def poll_within(poll: Micros, sizes: Iterable[Size], least: Micros = FLOOR) -> Micros:

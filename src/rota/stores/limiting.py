@@ -14,8 +14,8 @@ from functools import partial
 from msgspec import Struct
 
 from rota.clock import SECOND, Micros
-from rota.model import Ask, Claimed, Round
-from rota.rules.admission import Candidate, Usage, admit, opens_at
+from rota.model import Ask, Claimed, Places, Round
+from rota.rules.admission import Candidate, Usage, admit, opens_at, spare_for
 from rota.rules.instances import Instance
 from rota.rules.sizes import Concurrency, Rate, Size, read_size
 from rota.stores.base import Limits
@@ -37,6 +37,8 @@ _FREED = 200
 """Jobs that a room frees together, in each queue."""
 _WIDER = 8
 """So many times more are freed the next time by a room whose freed jobs turned out to wait for others."""
+_NONE = -1
+"""However few places are noted, they are counted."""
 _KEEP: Micros = 3_600 * SECOND
 """The last start of a rate is remembered for so long beyond its interval, in case the rate becomes slower."""
 
@@ -66,8 +68,8 @@ class _Step(Struct, frozen=True):
     """What one transaction that claims did."""
 
     claimed: Sequence[Claimed] = ()
-    limited: Sequence[str] = ()
-    """Those that took a place."""
+    places: Mapping[str, Places] = {}
+    """What each took, of those that took any."""
     held: int = 0
     mixed: bool = False
     """Whether limits had a say in it."""
@@ -94,8 +96,8 @@ class _Rooms(Struct, frozen=True):
     """Locked rooms, and the moment after that."""
 
     known: Mapping[Instance, _Room]
-    leftovers: Sequence[Instance]
-    """Those with places that do not count."""
+    over: Sequence[str]
+    """The notes of places of which none counts, as JSON by room."""
     now: Micros
 
     @property
@@ -109,9 +111,9 @@ def admit_jobs(database: Database, ask: Ask, limits: Limits, now: Micros | None)
     if database.looks_first:
         opening = database.read(*asked.next_opening)  # before the look at what is due, so that no moment falls between them
         if not _anything(database, asked):
-            return Round([], frozenset(), 0, False, False, _until(opening))
+            return Round([], {}, 0, False, False, _until(opening))
     claims: list[Claimed] = []
-    limited: set[str] = set()
+    places: dict[str, Places] = {}
     held, opened, wider = 0, 0, dict[Instance, int]()
     more, mixed, reserved, elsewhere, next_in = True, False, False, False, None
     for _ in range(_TURNS):
@@ -121,7 +123,7 @@ def admit_jobs(database: Database, ask: Ask, limits: Limits, now: Micros | None)
             elsewhere |= database.decide(partial(_open, asked, wider))
             continue
         claims += step.claimed
-        limited.update(step.limited)
+        places.update(step.places)
         held += step.held
         mixed |= step.mixed
         reserved |= step.reserved
@@ -132,7 +134,7 @@ def admit_jobs(database: Database, ask: Ask, limits: Limits, now: Micros | None)
             more = elsewhere
             break
     claims.sort(key=lambda job: (-job.priority, job.due, job.id))  # a room that was opened in between may let greater ones in
-    return Round(claims, frozenset(limited), held, reserved, more, next_in)
+    return Round(claims, places, held, reserved, more, next_in)
 
 
 # -- claiming -----------------------------------------------------------------------------------
@@ -160,7 +162,8 @@ def _claim(asked: _Asked, placed: int, mixed: bool, may_open: bool, send: Send, 
     if not jobs:
         return _Step(over=True, next_in=_until(*last([asked.next_opening, asked.rooms_due])))
     needs = _needs(asked, jobs)
-    sizes, rooms = _lock(asked, {*marks.values(), *(room for needed in set(needs.values()) for room in needed)}, send)
+    concerned = {*marks.values(), *(room for needed in set(needs.values()) for room in needed)}
+    sizes, rooms = _lock(asked, concerned, len(jobs), send)
     admitted, held, after = _decide(jobs, needs, sizes, rooms, slots, at_once, left)
     diverted = _diverted(marks, needs, sizes, rooms, admitted, held)
     looked = len(admitted) + len(held)
@@ -174,7 +177,7 @@ def _claim(asked: _Asked, placed: int, mixed: bool, may_open: bool, send: Send, 
     *_, opening, due = last([*calls, asked.next_opening, asked.rooms_due])
     return _Step(
         claimed=claims,
-        limited=[id for id, *_ in places],
+        places=places,
         held=len(held),
         mixed=mixed,
         reserved=looked < len(jobs) and len(admitted) < slots,
@@ -201,27 +204,31 @@ def _needs(asked: _Asked, jobs: Iterable[Claimed]) -> dict[str, tuple[Instance, 
     return needs
 
 
-def _lock(asked: _Asked, concerned: Iterable[Instance], send: Send) -> tuple[Mapping[str, Size], _Rooms]:
-    """Lock rooms, all claims in the same order, and only then see what is so: sizes, what runs, and what time it is."""
+def _lock(asked: _Asked, concerned: Iterable[Instance], many: int, send: Send) -> tuple[Mapping[str, Size], _Rooms]:
+    """Lock rooms, all claims in the same order, and only then see what is so: sizes, what runs, and what time it is.
+
+    Nothing is counted in rooms that surely have places for so many jobs, as they are declared; a smaller size may be set.
+    """
     if not (rooms := sorted(concerned)):
         return {}, _Rooms({}, (), 0)
-    wanted = _json(rooms)
-    _, overrides, measured = send(
-        [
-            ("lock_rooms", {"ids": [], "rooms": wanted}),
-            ("overrides", {}),
-            ("measure", {"rooms": wanted, "now": asked.now}),
-        ]
-    )
-    return asked.sizes(overrides), _measured(measured)
+    declared = asked.limits.sizes({})
+    wanted = {room: spare_for(many, declared.get(room.limit)) for room in rooms}
+    measure = ("measure", {"rooms": _json_of(wanted), "now": asked.now})
+    _, overrides, measured = send([("lock_rooms", {"rooms": _json(rooms)}), ("overrides", {}), measure])
+    sizes = asked.sizes(overrides)
+    if any(spare_for(many, sizes.get(room.limit)) < enough for room, enough in wanted.items()):
+        wanted = {room: spare_for(many, sizes.get(room.limit)) for room in rooms}
+        [measured] = send([("measure", {"rooms": _json_of(wanted), "now": asked.now})])
+    return sizes, _measured(measured)
 
 
 def _measured(rows: Sequence[Row]) -> _Rooms:
     known = {
-        Instance(name, key): _Room(Usage(running, started_at, closed_until), opens_at, look_at)
-        for name, key, started_at, closed_until, opens_at, look_at, running, _, _ in rows
+        Instance(name, key): _Room(Usage(taken if running is None else running, started_at, closed_until), opens_at, look_at)
+        for name, key, started_at, closed_until, opens_at, look_at, taken, running, _, _ in rows
     }
-    return _Rooms(known, [Instance(row[0], row[1]) for row in rows if row[6] != row[7]], rows[0][8])
+    over = [row[8] for row in rows if row[8] is not None and row[8] != "[]"]
+    return _Rooms(known, over, max((row[9] for row in rows), default=0))
 
 
 def _decide(
@@ -265,32 +272,34 @@ def _diverted(
 
 def _places(
     claims: Iterable[Claimed], needs: Mapping[str, tuple[Instance, ...]], sizes: Mapping[str, Size]
-) -> list[tuple[str, int, str, str]]:
-    """The places that jobs take and give back: job, claim, name, key."""
+) -> dict[str, Places]:
+    """The places that jobs take and give back."""
     taken = {
-        needed: [(room.limit, room.key) for room in needed if isinstance(sizes.get(room.limit), Concurrency)]
+        needed: tuple((room.limit, room.key) for room in needed if isinstance(sizes.get(room.limit), Concurrency))
         for needed in set(needs.values())
     }
-    return [(job.id, job.claim, name, key) for job in claims for name, key in taken[needs[job.id]]]
+    return {job.id: places for job in claims if (places := taken[needs[job.id]])}
 
 
 def _writes(
     worker: str,
     claims: Sequence[Claimed],
-    places: Sequence[tuple[str, int, str, str]],
+    places: Mapping[str, Places],
     rooms: _Rooms,
     held: Mapping[str, Instance],
     now: Micros | None,
 ) -> list[Call]:
     """The queries that write who was let in and who is held."""
-    calls: list[Call] = []
-    if rooms.leftovers:
-        calls.append(("drop_leftovers", {"rooms": _json(rooms.leftovers)}))
+    calls: list[Call] = [("drop_places", {"over": over}) for over in rooms.over]
     if claims:
         at = rooms.now if rooms.known else now
         calls.append(("take", {"ids": [job.id for job in claims], "worker": worker, "now": at}))
     if places:
-        calls.append(("occupy", {"places": as_json(places)}))
+        noted: dict[tuple[str, str], dict[str, int]] = {}
+        for job in claims:
+            for room in places.get(job.id, ()):
+                noted.setdefault(room, {})[job.id] = job.claim
+        calls.append(("occupy", {"places": as_json([(*room, len(taken), taken) for room, taken in noted.items()])}))
     if held:
         by = as_json({id: (room.limit, room.key) for id, room in held.items()})
         calls.append(("hold", {"ids": list(held), "held": by}))
@@ -344,7 +353,7 @@ def _open(asked: _Asked, wider: Mapping[Instance, int], send: Send, last: Send) 
     if not due:
         return False
     sizes = asked.sizes(overrides)
-    [measured] = send([("measure", {"rooms": _json(Instance(*row) for row in due), "now": asked.now})])
+    [measured] = send([("measure", {"rooms": _json_of({Instance(*row): _NONE for row in due}), "now": asked.now})])
     rooms = _measured(measured)
     freeing: dict[int, list[Instance]] = {}
     gone: list[Instance] = []
@@ -370,8 +379,7 @@ def _open(asked: _Asked, wider: Mapping[Instance, int], send: Send, last: Send) 
         calls.append(("free_ours", {"rooms": _json(gone), "many": _FREED, "worker": asked.ask.worker}))
     freed = len(calls)
     calls.append(("note_rooms", {"rooms": as_json(notes)}))
-    if rooms.leftovers:
-        calls.append(("drop_leftovers", {"rooms": _json(rooms.leftovers)}))
+    calls += [("drop_places", {"over": over}) for over in rooms.over]
     queues = [queue for answer in send(calls)[:freed] for (queue,) in answer]
     elsewhere = not set(asked.ask.queues).issuperset(queues)
     if elsewhere or len(queues) > min(asked.ask.slots, asked.ask.limit):
@@ -396,3 +404,8 @@ def _until(opening: Sequence[Row], due: Sequence[Row] = ()) -> Micros | None:
 
 def _json(rooms: Iterable[Instance]) -> str:
     return as_json([(room.limit, room.key) for room in rooms])
+
+
+def _json_of(enough: Mapping[Instance, int]) -> str:
+    """Rooms to measure, and how many places may be noted in each before they are counted."""
+    return as_json([(room.limit, room.key, many) for room, many in enough.items()])

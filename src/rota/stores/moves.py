@@ -147,12 +147,7 @@ def _forget(run: Run, workers: list[str], ids: list[str], now: Micros | None) ->
     here and nowhere else in the transaction, in one order: several workers end at once where one is deployed or a machine dies.
     One of which a transaction is open in which a job is to be finished stays among the dead until then.
     """
-    holding = sorted((name, key) for name, key in run("holding_rooms", {"now": now}))
-    if holding:
-        run("lock_rooms", {"ids": ids, "rooms": as_json(holding)})
-    _give_back(run, ids, now)
-    if holding:
-        run("look_at_rooms", {"rooms": as_json(holding), "now": now})
+    _look_at_rooms(run, [*run("holding_rooms", {"now": now}), *run("rooms_taken", {"ids": ids})], now)
     gone = {row[0] for row in run("forget_all", {"workers": workers})}
     if kept := [worker for worker in workers if worker not in gone]:
         run("postpone", {"workers": kept, "wait": SECOND, "now": now})
@@ -172,9 +167,9 @@ def _hand_back(run: Run, claimed: Sequence[Row], reason: str, now: Micros | None
 
 
 def _give_back(run: Run, ids: list[str], now: Micros | None) -> None:
-    """Give back the places of limits that these jobs had, which do not run any more."""
+    """Have claims look at the rooms in which these jobs had places, since they do not run any more."""
     if ids:
-        run("give_back", {"ids": ids, "now": now})
+        _look_at_rooms(run, run("rooms_taken", {"ids": ids}), now)
 
 
 def _look_again(run: Run, ids: list[str], now: Micros | None) -> None:
@@ -183,11 +178,9 @@ def _look_again(run: Run, ids: list[str], now: Micros | None) -> None:
 
 
 def _look_at_rooms(run: Run, found: Sequence[Row], now: Micros | None) -> None:
-    rooms = sorted((name, key) for name, key in found)
+    rooms = sorted({(name, key) for name, key in found})
     if rooms:
-        run("lock_rooms", {"ids": [], "rooms": as_json(rooms)})
         run("look_at_rooms", {"rooms": as_json(rooms), "now": now})
-        run("ring", {})
 
 
 def prune(run: Run, params: Params) -> int:

@@ -465,50 +465,51 @@ order by first.priority desc, first.due, first.id
 limit :limit
 
 -- name: lock_rooms
--- Lock these rooms, and those in which these jobs have places, in one order for all; missing ones are made: [name, key].
+-- Lock these rooms, in one order for all; missing ones are made: [name, key, …].
 -- A row that conflicts is locked although it is not updated.
 insert into rota_rooms (name, key)
-select name, key
-from (
-    select name, key from rota_slots where job in :ids
-    union
-    select room ->> 0, room ->> 1 from jsonb_array_elements(:rooms) as room
-) as wanted
-order by name, key
+select room ->> 0, room ->> 1
+from jsonb_array_elements(:rooms) as room
+order by 1, 2
 on conflict (name, key) do update set name = excluded.name where false
 
 -- name: measure
--- What is known of these rooms: [name, key]. Places that do not count are left over.
-select o.room ->> 0, o.room ->> 1, r.started_at, r.closed_until, r.opens_at, r.look_at,
-       (select count((select 1 from rota_jobs where id = s.job and claim = s.claim and worker is not null))
-        from rota_slots as s
-        where s.name = o.room ->> 0 and s.key = o.room ->> 1),
-       (select count(*) from rota_slots as s where s.name = o.room ->> 0 and s.key = o.room ->> 1),
-       :now
+-- What is known of these rooms: [name, key, enough]. Where more places than enough are noted, those that count are counted, and
+-- notes are named of which none does.
+select o.room ->> 0, o.room ->> 1, r.started_at, r.closed_until, r.opens_at, r.look_at, p.taken, c.running, c.over, :now
 from jsonb_array_elements(:rooms) as o (room)
 cross join lateral (
     select started_at, closed_until, opens_at, look_at from rota_rooms where name = o.room ->> 0 and key = o.room ->> 1 offset 0
 ) as r
+cross join lateral (
+    select coalesce(sum(taken), 0) as taken from rota_places where name = o.room ->> 0 and key = o.room ->> 1
+) as p
+left join lateral (
+    select coalesce(sum(noted.running), 0)::bigint as running, coalesce(json_agg(noted.id) filter (where noted.running = 0), '[]')::text as over
+    from (
+        select id,
+               (select count((select 1 from rota_jobs where id = place.job::uuid and claim = place.claim::integer and worker is not null))
+                from jsonb_each_text(jobs) as place (job, claim)) as running
+        from rota_places
+        where name = o.room ->> 0 and key = o.room ->> 1
+        offset 0
+    ) as noted
+) as c on p.taken > (o.room ->> 2)::bigint
 
--- name: drop_leftovers
--- Delete the places in these rooms that do not count: [name, key]. Who gives one back this very moment waits for the room.
-delete from rota_slots
-where ctid = any(array(
-    select s.ctid
-    from jsonb_array_elements(:rooms) as room
-    cross join lateral (
-        select ctid
-        from rota_slots
-        where name = room ->> 0 and key = room ->> 1
-          and (select true from rota_jobs where id = rota_slots.job and claim = rota_slots.claim and worker is not null) is null
-        for update skip locked
-    ) as s
-))
+-- name: drop_places
+-- Delete notes of places of which none counts.
+delete from rota_places where id = any(array(select value::bigint from jsonb_array_elements_text(:over)))
+
+-- name: rooms_taken
+-- The rooms in which these jobs may have places. This reads all notes of places, of which there are few, and few need it.
+select distinct name, key
+from rota_places
+where jobs ?| :ids::text[]
 
 -- name: occupy
--- Note the places that jobs take: [job, claim, name, key]. What was left over of earlier claims does not count.
-insert into rota_slots (job, claim, name, key)
-select (place ->> 0)::uuid, (place ->> 1)::integer, place ->> 2, place ->> 3
+-- Note the places that jobs take: [name, key, how many, claim by id].
+insert into rota_places (name, key, taken, jobs)
+select place ->> 0, place ->> 1, (place ->> 2)::integer, place -> 3
 from jsonb_array_elements(:places) as place
 
 -- name: hold
@@ -604,17 +605,12 @@ where id = any(array(
 ))
 returning queue
 
--- name: give_back
--- Give back the places of those of these jobs that do not run any more, have a claim look at the rooms, and ring sleepers.
+-- name: look_at_rooms
+-- Have a claim look at these rooms, where they hold jobs, and ring sleepers: [name, key].
 -- A room that conflicts is locked, in one order for all, and then judged as the last claim left it, whatever this query sees.
-with gone as (
-    delete from rota_slots
-    where job in :ids
-      and (select true from rota_jobs where id = rota_slots.job and claim = rota_slots.claim and worker is not null) is null
-    returning name, key
-), opened as (
+with opened as (
     insert into rota_rooms (name, key)
-    select distinct name, key from gone order by name, key
+    select room ->> 0, room ->> 1 from jsonb_array_elements(:rooms) as room order by 1, 2
     on conflict (name, key) do update set look_at = :now where rota_rooms.look_at > :now
     returning look_at
 )
@@ -637,31 +633,47 @@ with holding as materialized (
 )
 update rota_rooms as r set look_at = :now from holding where r.name = holding.name and r.key = holding.key
 
--- name: look_at_rooms
--- Have a claim look at these rooms, where they hold jobs: [name, key].
-update rota_rooms
-set look_at = :now
-where ctid = any(array(
-    select r.ctid
-    from jsonb_array_elements(:rooms) as room
-    cross join lateral (
-        select ctid from rota_rooms where name = room ->> 0 and key = room ->> 1 and look_at > :now offset 0
-    ) as r
-))
+-- name: rooms
+-- Each room under which a job runs, is held, or started.
+select * from (
+    select name, key,
+           (select count((select 1 from rota_jobs where id = place.job::uuid and claim = place.claim::integer and worker is not null))
+            from rota_places as p
+            cross join lateral jsonb_each_text(p.jobs) as place (job, claim)
+            where p.name = r.name and p.key = r.key) as running,
+           (select count(*) from rota_jobs where state = 'held' and held_limit = r.name and held_key = r.key) as held,
+           started_at, closed_until
+    from rota_rooms as r
+) as known
+where running > 0 or held > 0 or started_at is not null or closed_until is not null
+order by name, key
 
 -- name: prune_rooms
--- Delete up to so many rooms that nothing holds on to.
-delete from rota_rooms
-where ctid = any(array(
-    select ctid
-    from rota_rooms
-    where look_at is null
-      and coalesce(keep_until, 0) < :now
-      and coalesce(closed_until, 0) < :now
-      and (select true from rota_slots where name = rota_rooms.name and key = rota_rooms.key limit 1) is null
-    limit :limit
-    for update skip locked
-))
+-- Delete up to so many rooms that nothing holds on to, and their notes of places.
+with gone as (
+    delete from rota_rooms
+    where ctid = any(array(
+        select ctid
+        from rota_rooms as r
+        where look_at is null
+          and coalesce(keep_until, 0) < :now
+          and coalesce(closed_until, 0) < :now
+          and (select true
+               from rota_places as p
+               cross join lateral jsonb_each_text(p.jobs) as place (job, claim)
+               where p.name = r.name and p.key = r.key
+                 and (select true from rota_jobs
+                      where id = place.job::uuid and claim = place.claim::integer and worker is not null)
+               limit 1) is null
+        limit :limit
+        for update skip locked
+    ))
+    returning name, key
+)
+delete from rota_places
+where id = any(array(select p.id from gone cross join lateral (
+    select id from rota_places where name = gone.name and key = gone.key offset 0
+) as p))
 
 -- name: whereabouts
 -- What tells this start of the server, this database and this table of jobs from all others; and words for people.

@@ -327,20 +327,6 @@ insert into rota_limits (name, size) values (:name, :size) on conflict (name) do
 -- Let what code declares count again.
 delete from rota_limits where name = :name
 
--- name: rooms
--- Each room under which a job runs, is held, or started.
-select * from (
-    select name, key,
-           (select count((select 1 from rota_jobs where id = s.job and claim = s.claim and worker is not null))
-            from rota_slots as s
-            where s.name = r.name and s.key = r.key) as running,
-           (select count(*) from rota_jobs where state = 'held' and held_limit = r.name and held_key = r.key) as held,
-           started_at, closed_until
-    from rota_rooms as r
-) as known
-where running > 0 or held > 0 or started_at is not null or closed_until is not null
-order by name, key
-
 -- name: rooms_named
 -- The rooms of a limit.
 select name, key from rota_rooms where name = :name

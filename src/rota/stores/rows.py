@@ -114,21 +114,21 @@ def end_calls(worker: str, ends: Sequence[Ended], now: Micros | None) -> list[Ca
 
 
 def giving_back_calls(ends: Sequence[Ended], now: Micros | None) -> list[Call]:
-    """The queries that give back what these attempts took of limits, after those that ended them; none where they took nothing.
+    """The queries that tell of the places of limits which these attempts gave back, after those that ended them.
 
     Each locks the rooms that it writes; where some are closed as well, all are locked first, in one order.
     """
-    took = [end.id for end in ends if end.limited]
+    freed = {room for end in ends for room in end.places}
     closes = [(*room, end.closes_for) for end in ends for room in end.closes]
     calls: list[Call] = []
     if closes:
-        rooms = sorted({(name, key) for name, key, _ in closes})
+        rooms = freed.union((name, key) for name, key, _ in closes)
         calls += [
-            ("lock_rooms", {"ids": took, "rooms": as_json(rooms)}),
+            ("lock_rooms", {"rooms": as_json(sorted(rooms))}),
             ("close_rooms", {"closes": as_json(closes), "now": now}),
         ]
-    if took:
-        calls.append(("give_back", {"ids": took, "now": now}))
+    if freed:
+        calls.append(("look_at_rooms", {"rooms": as_json(sorted(freed)), "now": now}))
     return calls
 
 

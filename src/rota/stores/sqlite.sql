@@ -318,37 +318,53 @@ where rowid in (
 )
 
 -- name: lock_rooms
--- Make sure of these rooms: [name, key]. Those where these jobs have places are there; nobody else writes meanwhile.
+-- Make sure of these rooms: [name, key, …]. Nobody else writes meanwhile.
 insert into rota_rooms (name, key)
 select json_extract(value, '$[0]'), json_extract(value, '$[1]')
 from json_each(:rooms)
-where :ids is not null
+where true
 on conflict do nothing
 
 -- name: measure
--- What is known of these rooms: [name, key]. Places that do not count are left over.
-select r.name, r.key, r.started_at, r.closed_until, r.opens_at, r.look_at,
-       (select count((select 1 from rota_jobs where id = s.job and claim = s.claim and worker is not null))
-        from rota_slots as s
-        where s.name = r.name and s.key = r.key),
-       (select count(*) from rota_slots as s where s.name = r.name and s.key = r.key),
+-- What is known of these rooms: [name, key, enough]. Where more places than enough are noted, those that count are counted, and
+-- notes are named of which none does.
+select name, key, started_at, closed_until, opens_at, look_at, taken,
+       case when taken > enough then (
+           select count((select 1 from rota_jobs where id = place.key and claim = place.value and worker is not null))
+           from rota_places as p cross join json_each(p.jobs) as place
+           where p.name = room.name and p.key = room.key
+       ) end,
+       case when taken > enough then (
+           select json_group_array(p.id)
+           from rota_places as p
+           where p.name = room.name and p.key = room.key
+             and not exists (
+                 select 1
+                 from json_each(p.jobs) as place
+                 where exists (select 1 from rota_jobs where id = place.key and claim = place.value and worker is not null)
+             )
+       ) end,
        :now
-from json_each(:rooms) as o
-cross join rota_rooms as r on r.name = json_extract(o.value, '$[0]') and r.key = json_extract(o.value, '$[1]')
-
--- name: drop_leftovers
--- Delete the places in these rooms that do not count: [name, key].
-delete from rota_slots
-where rowid in (
-    select s.rowid
+from (
+    select r.name, r.key, r.started_at, r.closed_until, r.opens_at, r.look_at, json_extract(o.value, '$[2]') as enough,
+           (select coalesce(sum(taken), 0) from rota_places where name = r.name and key = r.key) as taken
     from json_each(:rooms) as o
-    cross join rota_slots as s on s.name = json_extract(o.value, '$[0]') and s.key = json_extract(o.value, '$[1]')
-    where not exists (select 1 from rota_jobs where id = s.job and claim = s.claim and worker is not null)
-)
+    cross join rota_rooms as r on r.name = json_extract(o.value, '$[0]') and r.key = json_extract(o.value, '$[1]')
+) as room
+
+-- name: drop_places
+-- Delete notes of places of which none counts.
+delete from rota_places where id in (select value from json_each(:over))
+
+-- name: rooms_taken
+-- The rooms in which these jobs may have places. This reads all notes of places, of which there are few, and few need it.
+select distinct name, key
+from rota_places
+where exists (select 1 from json_each(jobs) as place where place.key in :ids)
 
 -- name: occupy
--- Note the places that jobs take: [job, claim, name, key]. What was left over of earlier claims does not count.
-insert into rota_slots (job, claim, name, key)
+-- Note the places that jobs take: [name, key, how many, claim by id].
+insert into rota_places (name, key, taken, jobs)
 select json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]')
 from json_each(:places)
 
@@ -442,21 +458,6 @@ where rowid in (
 )
 returning queue
 
--- name: give_back
--- Give back the places of those of these jobs that do not run any more, and have a claim look at the rooms.
-update rota_rooms
-set look_at = :now
-where rowid in (
-    select r.rowid
-    from rota_slots as s cross join rota_rooms as r on r.name = s.name and r.key = s.key
-    where exists (select 1 from rota_rooms where look_at > :now)  -- most often none holds jobs, and no place is looked at
-      and s.job in :ids
-      and r.look_at > :now
-      and not exists (select 1 from rota_jobs where id = s.job and claim = s.claim and worker is not null)
-);
-delete from rota_slots
-where job in :ids and not exists (select 1 from rota_jobs where id = job and claim = rota_slots.claim and worker is not null)
-
 -- name: close_rooms
 -- Let none into these rooms for so long: [name, key, span].
 update rota_rooms
@@ -483,6 +484,21 @@ where rowid in (
     where r.look_at > :now
 )
 
+-- name: rooms
+-- Each room under which a job runs, is held, or started.
+select * from (
+    select name, key,
+           (select count((select 1 from rota_jobs where id = place.key and claim = place.value and worker is not null))
+            from rota_places as p
+            cross join json_each(p.jobs) as place
+            where p.name = r.name and p.key = r.key) as running,
+           (select count(*) from rota_jobs where state = 'held' and held_limit = r.name and held_key = r.key) as held,
+           started_at, closed_until
+    from rota_rooms as r
+) as known
+where running > 0 or held > 0 or started_at is not null or closed_until is not null
+order by name, key
+
 -- name: idle_rooms
 -- Rooms that nothing holds on to.
 select rowid
@@ -490,11 +506,16 @@ from rota_rooms
 where look_at is null
   and coalesce(keep_until, 0) < :now
   and coalesce(closed_until, 0) < :now
-  and not exists (select 1 from rota_slots where name = rota_rooms.name and key = rota_rooms.key)
+  and not exists (
+          select 1
+          from rota_places as p cross join json_each(p.jobs) as place
+          where p.name = rota_rooms.name and p.key = rota_rooms.key
+            and exists (select 1 from rota_jobs where id = place.key and claim = place.value and worker is not null)
+      )
 limit :limit
 
 -- name: prune_rooms
--- Delete up to so many rooms that nothing holds on to.
+-- Delete up to so many rooms that nothing holds on to, and their notes of places.
 delete from rota_rooms
 where rowid in (
     select rowid
@@ -502,9 +523,16 @@ where rowid in (
     where look_at is null
       and coalesce(keep_until, 0) < :now
       and coalesce(closed_until, 0) < :now
-      and not exists (select 1 from rota_slots where name = rota_rooms.name and key = rota_rooms.key)
+      and not exists (
+          select 1
+          from rota_places as p cross join json_each(p.jobs) as place
+          where p.name = rota_rooms.name and p.key = rota_rooms.key
+            and exists (select 1 from rota_jobs where id = place.key and claim = place.value and worker is not null)
+      )
     limit :limit
-)
+);
+delete from rota_places
+where not exists (select 1 from rota_rooms where rota_rooms.name = rota_places.name and rota_rooms.key = rota_places.key)
 
 -- name: known
 -- Those of these ids that the store knows: as expressions, which no converter of a caller's own connection takes for its column.

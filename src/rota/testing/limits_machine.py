@@ -32,6 +32,7 @@ from rota.model import (
     Move,
     NewJob,
     Outcome,
+    Places,
     Released,
     Report,
     Round,
@@ -133,8 +134,8 @@ class LimitsMachine(RuleBasedStateMachine):
         self.overrides: dict[str, Size] = {}
         self.workers: list[str] = []
         self.sent: list[NewJob] = []
-        self.running: dict[str, tuple[str, Claimed, bool]] = {}
-        """The worker, the claim, and whether it took a place, by job."""
+        self.running: dict[str, tuple[str, Claimed, Places]] = {}
+        """The worker, the claim, and the places that it took, by job."""
         self.places: dict[str, list[Instance]] = {}
         self.usage: dict[Instance, Usage] = {}
         """What started when, and until when what is closed; who runs is told by the places."""
@@ -235,7 +236,7 @@ class LimitsMachine(RuleBasedStateMachine):
         chosen = {ids[number % len(ids)] for number in which}
         worker = self.running[min(chosen)][0]
         ends = [
-            Ended(id, self.running[id][1].claim, outcome, keep=keep, limited=self.running[id][2])
+            Ended(id, self.running[id][1].claim, outcome, keep=keep, places=self.running[id][2])
             for id in sorted(chosen)
             if self.running[id][0] == worker
         ]
@@ -247,10 +248,10 @@ class LimitsMachine(RuleBasedStateMachine):
     def close(self, which: int, span: Micros) -> None:
         """A job reports that it met the limits of others."""
         id = list(self.running)[which % len(self.running)]
-        worker, claimed, limited = self.running[id]
+        worker, claimed, places = self.running[id]
         rooms = self.code.instances(id, claimed.task, claimed.args)
         closes = tuple((room.limit, room.key) for room in rooms)
-        end = Ended(id, claimed.claim, Again(BROKEN, span), limited=limited, closes=closes, closes_for=span)
+        end = Ended(id, claimed.claim, Again(BROKEN, span), places=places, closes=closes, closes_for=span)
         self.store.finish(worker, [end], now=self.now)
         self._ended([id])
         for room in rooms:
@@ -262,8 +263,8 @@ class LimitsMachine(RuleBasedStateMachine):
     def finish_too_late(self, which: int) -> None:
         """An attempt that somebody else has by now changes nothing."""
         id = list(self.running)[which % len(self.running)]
-        worker, claimed, _ = self.running[id]
-        end = Ended(id, claimed.claim - 1, Succeeded(), limited=True)
+        worker, claimed, places = self.running[id]
+        end = Ended(id, claimed.claim - 1, Succeeded(), places=places)
         assert self.store.finish(worker, [end], now=self.now).counted == set()
 
     @precondition(lambda self: len(self.workers) > 1)
@@ -359,9 +360,10 @@ class LimitsMachine(RuleBasedStateMachine):
             for room in needs:
                 self.usage[room] = Usage(0, self.now, self.usage.get(room, Usage()).closed_until)
             places = [room for room in needs if isinstance(sizes[room.limit], Concurrency)]
-            assert (claimed.id in found.limited) == bool(places)
+            taken = tuple((room.limit, room.key) for room in places)
+            assert found.places.get(claimed.id, ()) == taken
             assert claimed.id not in self.running
-            self.running[claimed.id] = (worker, claimed, bool(places))
+            self.running[claimed.id] = (worker, claimed, taken)
             if places:
                 self.places[claimed.id] = places
             entered.update(needs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -17,7 +18,7 @@ from rota.app import Rota
 from rota.attempt import Run
 from rota.bell import Bell
 from rota.errors import SchemaMismatch, StoreUnavailable
-from rota.model import Ask, Claimed, Ended, Turn
+from rota.model import Ask, Claimed, Ended, Places, Turn
 from rota.rules.decide import unknown
 from rota.rules.pace import STALE_SECONDS, Pace
 from rota.stores.base import Line, Store
@@ -294,7 +295,7 @@ class Ledger:
         ask = self._restraint.kept_to(ask, limiting)
         found = self._store.admit(ask, limiting, self._app.now())
         self._answered()
-        self._begin(found.claimed, worker, found.limited)
+        self._begin(found.claimed, worker, found.places)
         self._restraint.heed(found, self._crew.load + self._unwritten())
         self._lookout.after_round(ask, found)
 
@@ -318,7 +319,7 @@ class Ledger:
         else:
             del self._pending[worker]
             self._settle(Posted(handed, ends, None, worker), turn)
-        return any(end.limited for end in ends)
+        return any(end.places for end in ends)
 
     def _hear(self, line: Line) -> bool:
         """Take in the answers that have come, and say whether the line can be used on."""
@@ -365,13 +366,13 @@ class Ledger:
         self._recorder.write_singly(worker, handed)
         del self._pending[worker]
 
-    def _begin(self, claimed: list[Claimed], worker: str, limited: frozenset[str] = frozenset()) -> None:
+    def _begin(self, claimed: list[Claimed], worker: str, places: Mapping[str, Places] | None = None) -> None:
         tasks = self._app.tasks
         self._pace = self._pace.weighed(sum(len(job.args) for job in claimed), len(claimed))
         known = [Run(job, tasks[job.task], worker) for job in claimed if job.task in tasks]
         if (limiting := self._app.limiting) is not None:
             for run in known:
-                run.limited = run.job.id in limited
+                run.places = (places or {}).get(run.job.id, ())
                 run.refusal = limiting.bad.pop(run.job.id, None)
         self._start(self._crew.add(known))
         if len(known) < len(claimed):

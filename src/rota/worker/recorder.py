@@ -43,7 +43,7 @@ class Recorder:
         job, limiting = run.job, self._app.limiting
         closes, closes_for = ((), 0) if limiting is None else limiting.closes(job, outcome)
         return Ended(
-            job.id, job.claim, outcome, run.took, keeps(outcome, self._app.settings.kept), run.limited, closes, closes_for
+            job.id, job.claim, outcome, run.took, keeps(outcome, self._app.settings.kept), run.places, closes, closes_for
         )
 
     def write_singly(self, worker: str, handed: list[Handed]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rota.clock import Micros
-from rota.model import MOVES, Again, Changed, Edit, Ended, Move, State, Succeeded
+from rota.model import MOVES, Again, Changed, Edit, Move, State
 from rota.stores.base import Store
-from rota.testing.contract.limits import HELD, MAIL, ONE, admit, job, running_and_held, settled, worker_of
+from rota.testing.contract.limits import HELD, MAIL, ONE, admit, ended, job, running_and_held, settled, worker_of
 from rota.testing.contract.lines import SOON
 from rota.testing.contract.scene import (
     BROKEN,
@@ -187,4 +187,4 @@ def _one_runs(store: Store) -> tuple[str, list[str]]:
 
 
 def _ended(store: Store, worker: str, id: str) -> None:
-    store.finish(worker, [Ended(id, row(store, id).claim, Succeeded(), limited=True)], now=NOW)
+    store.finish(worker, [ended(row(store, id))], now=NOW)

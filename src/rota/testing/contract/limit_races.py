@@ -11,7 +11,7 @@ from rota.rules.instances import Instance
 from rota.rules.limits import Limit
 from rota.rules.sizes import Concurrency
 from rota.stores.base import Store
-from rota.testing.contract.limits import admit, job, mail, settled, worker_of
+from rota.testing.contract.limits import admit, ended, job, mail, settled, worker_of
 from rota.testing.contract.races import at_once
 from rota.testing.contract.scene import NOW, ids, put
 from rota.testing.limits import Declares
@@ -65,8 +65,7 @@ class LimitRaces:
                     count(limits.instances(claimed.id, claimed.task, claimed.args), 1)
                 for claimed in found.claimed:
                     count(limits.instances(claimed.id, claimed.task, claimed.args), -1)
-                    end = Ended(claimed.id, claimed.claim, Succeeded(), limited=True)
-                    assert twin.finish(worker, [end], now=NOW).counted == {claimed.id}
+                    assert twin.finish(worker, [ended(claimed)], now=NOW).counted == {claimed.id}
                     done += 1
                 if not any(each.state in (State.QUEUED, State.HELD) for each in twin.find(Filter(states=_WAITING), 1)):
                     break
@@ -110,7 +109,7 @@ class LimitRaces:
             worker, done = worker_of(twin, *tasks), 0
             while twin.find(Filter(states=_WAITING), 1):
                 found = admit(twin, worker, limits, slots=3)
-                ends = [Ended(each.id, each.claim, Succeeded(), limited=True) for each in found.claimed]
+                ends = [ended(each) for each in found.claimed]
                 done += len(twin.finish(worker, ends, now=NOW).counted)
             return done
 
@@ -130,7 +129,7 @@ class LimitRaces:
             worker = worker_of(twin)
             for _ in range(30):
                 found = admit(twin, worker, limits, slots=2)
-                ends = [Ended(each.id, each.claim, Succeeded(), limited=True) for each in found.claimed]
+                ends = [ended(each) for each in found.claimed]
                 twin.finish(worker, ends, now=NOW)
 
         def size(twin: Store) -> None:
@@ -143,7 +142,7 @@ class LimitRaces:
         worker = worker_of(store)
         while claims := settled(store, worker, limits):
             assert len(claims) <= 2
-            store.finish(worker, [Ended(each.id, each.claim, Succeeded(), limited=True) for each in claims], now=NOW)
+            store.finish(worker, [ended(each) for each in claims], now=NOW)
         assert store.find(Filter(states=_WAITING), 1) == []
 
 

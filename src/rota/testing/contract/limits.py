@@ -13,7 +13,7 @@ import pytest
 
 from rota.clock import SECOND, Micros
 from rota.ids import new_id
-from rota.model import Ask, Claimed, Ended, Filter, LimitRow, Move, NewJob, Round, State, Succeeded
+from rota.model import Ask, Claimed, Ended, Filter, JobRow, LimitRow, Move, NewJob, Outcome, Places, Round, State, Succeeded
 from rota.rules.admission import Usage, opens_at
 from rota.rules.instances import Instance
 from rota.rules.limits import Limit
@@ -73,7 +73,18 @@ def admit(
     limit: int | None = None,
     at_once: int | None = None,
 ) -> Round:
-    return store.admit(Ask(worker, tuple(queues), slots if limit is None else limit, slots, at_once), limits, now=now)
+    found = store.admit(Ask(worker, tuple(queues), slots if limit is None else limit, slots, at_once), limits, now=now)
+    _taken.update(found.places)
+    return found
+
+
+_taken: dict[str, Places] = {}
+"""What each job took, as its worker remembers it."""
+
+
+def ended(claimed: Claimed | JobRow, outcome: Outcome | None = None, **fields: Any) -> Ended:
+    """The end of an attempt that was admitted, with what it took."""
+    return Ended(claimed.id, claimed.claim, outcome or Succeeded(), places=_taken.get(claimed.id, ()), **fields)
 
 
 def settled(store: Store, worker: str, limits: Declares, now: Micros | None = NOW, slots: int = 100) -> list[Claimed]:
@@ -89,7 +100,7 @@ def settled(store: Store, worker: str, limits: Declares, now: Micros | None = NO
 
 def end(store: Store, worker: str, *jobs: Claimed, now: Micros | None = NOW, **fields: Any) -> None:
     """These attempts succeed, and give back what they took."""
-    store.finish(worker, [Ended(each.id, each.claim, Succeeded(), limited=True, **fields) for each in jobs], now=now)
+    store.finish(worker, [ended(each, **fields) for each in jobs], now=now)
 
 
 def close(store: Store, rooms: Sequence[Instance], span: Micros, now: Micros) -> None:
@@ -211,14 +222,13 @@ def _opening(found: LimitRow | None, rate: Rate) -> Micros:
 
 def _finished(outcome: str) -> Callable[[Store, str, Claimed], None]:
     def out(store: Store, worker: str, claimed: Claimed) -> None:
-        end = Ended(claimed.id, claimed.claim, OUTCOMES[outcome], limited=True)
-        assert store.finish(worker, [end], now=NOW).counted == {claimed.id}
+        assert store.finish(worker, [ended(claimed, OUTCOMES[outcome])], now=NOW).counted == {claimed.id}
 
     return out
 
 
 def _dropped(store: Store, worker: str, claimed: Claimed) -> None:
-    store.finish(worker, [Ended(claimed.id, claimed.claim, Succeeded(), keep=False, limited=True)], now=NOW)
+    store.finish(worker, [ended(claimed, keep=False)], now=NOW)
 
 
 def _put_back_and_cancelled(store: Store, worker: str, claimed: Claimed) -> None:
@@ -297,7 +307,7 @@ class Holding:
         put(store, *jobs)
         found = admit(store, worker, limits)
         assert (ids(found.claimed), found.held) == ([jobs[0].id], 2)
-        assert found.limited == {jobs[0].id}
+        assert found.places == {jobs[0].id: (("tenants", "7"),)}
         assert [(each.state, each.held_by) for each in store.get([jobs[1].id])] == [(State.HELD, ("tenants", "7"))]
         assert {each.id: each.held_by for each in store.find(Filter(states=HELD), 10)} == {
             each.id: ("tenants", "7") for each in jobs[1:]
@@ -316,7 +326,7 @@ class Holding:
     def test_an_unknown_worker_is_let_in_nowhere(self, store: Store) -> None:
         queued = job()
         put(store, queued)
-        assert admit(store, new_id(), ONE) == Round([], frozenset(), 0, False, False, None)
+        assert admit(store, new_id(), ONE) == Round([], {}, 0, False, False, None)
         assert state(store, queued.id) is State.QUEUED
 
     @pytest.mark.parametrize("move", [Move.CANCEL, Move.DELETE])
@@ -479,7 +489,7 @@ class Holding:
         for _ in jobs:
             found = admit(store, worker, limits, now=now)
             starts += [(each.id, now - NOW) for each in found.claimed]
-            assert found.limited == frozenset()
+            assert found.places == {}
             assert found.next_in == 6 * SECOND
             now += found.next_in
         assert starts == [(each.id, number * 6 * SECOND) for number, each in enumerate(jobs)]

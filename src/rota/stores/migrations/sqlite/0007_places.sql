@@ -1,0 +1,20 @@
+-- Older processes end: they count the places of limits otherwise.
+
+-- The places that claims let jobs take in a room, together: `jobs` is the claim by the id of each, and `taken` how many there are.
+-- One counts only while its job runs under that very claim.
+create table rota_places (
+    id integer primary key,
+    name text not null,
+    key text not null,
+    taken integer not null,
+    jobs text not null
+);
+
+create index rota_places_room on rota_places (name, key);
+
+insert into rota_places (name, key, taken, jobs)
+select name, key, count(*), json_group_object(job, claim)
+from (select name, key, job, max(claim) as claim from rota_slots group by name, key, job) as places
+group by name, key;
+
+drop table rota_slots;
