@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import resource
+import sqlite3
 import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,21 @@ def test_ten_processes_may_make_a_new_file_at_once(app: Rota, fleet: Fleet) -> N
     for opener in openers:
         assert opener.wait(60) == 0, opener.log
     assert app.stats().states[State.QUEUED] == 10
+
+
+@pytest.mark.parametrize("lock", ["immediate", "exclusive", "deferred"])
+def test_who_makes_the_tables_beside_anothers_waits_for_what_holds_the_file(folder: Path, url: str, lock: str) -> None:
+    """The first connection changes the journal's mode, for which SQLite itself does not wait."""
+    with closing(sqlite3.connect(folder / "jobs.db", isolation_level=None, check_same_thread=False)) as other:
+        other.execute("create table own (x integer)")
+        other.execute(f"begin {lock}")
+        other.execute("select * from own" if lock == "deferred" else "insert into own values (1)").fetchall()
+        ending = threading.Timer(0.3, lambda: other.execute("commit"))
+        ending.start()
+        with Rota(url) as app:
+            assert app.send("quick").refresh().status is State.QUEUED
+            assert app.stats().facts["journal"] == "wal"
+        ending.join()
 
 
 class TestFullDisk:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from decimal import Decimal
 
 import pytest
 
 from rota import Rota
-from rota.errors import ResultNotKept
+from rota.errors import ArgumentsError, ResultNotKept
 from rota.ids import new_id
 from rota.model import JobRow, NewJob, State
 from working import working
@@ -138,13 +139,31 @@ def test_a_result_that_cannot_be_stored_does_not_run_the_work_again(store_url: s
     assert times == [1]
 
 
-def test_a_result_that_is_no_number_comes_back_as_it_was(app: Rota) -> None:
+def test_a_result_that_is_no_number_is_refused_alike_on_every_store_and_the_work_stays_done(app: Rota) -> None:
+    times = []
+
     @app.task(keep_result=True)
-    def work() -> dict[str, float]:
-        return {"a": 1.0}
+    def work() -> dict[str, object]:
+        times.append(1)
+        return {"a": 1.0, "b": float("nan"), "c": [float("inf")]}
+
+    @app.task(keep_result=True)
+    def exact() -> dict[str, Decimal]:
+        return {"a": Decimal("1.0"), "b": Decimal("NaN"), "c": Decimal("-Infinity")}
+
+    @app.task
+    def take(value: object) -> None: ...
 
     with working(app):
-        assert work.enqueue().wait(PATIENCE).result() == {"a": 1.0}
+        job = work.enqueue().wait(PATIENCE)
+        back = exact.enqueue().wait(PATIENCE).result()
+    assert (job.status, times) == (State.SUCCEEDED, [1])
+    with pytest.raises(ResultNotKept):
+        job.result()
+    assert {name: str(value) for name, value in back.items()} == {"a": "1.0", "b": "NaN", "c": "-Infinity"}
+    for value, path in ((float("nan"), "value"), ({"c": [float("inf")]}, r"value\['c'\]\[0\]")):
+        with pytest.raises(ArgumentsError, match=path):
+            take.enqueue(value)
 
 
 def test_nothing_is_kept_of_what_succeeded_where_that_is_wished(store_url: str) -> None:
