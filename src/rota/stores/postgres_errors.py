@@ -171,7 +171,10 @@ def meaning(error: psycopg.Error, place: str) -> StoreError:
         case "3D":
             return StoreUnavailable(f"Postgres at {place} has no such database ({said}): create it, or correct the URL")
         case _ if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn):
-            return SchemaMismatch(f"the tables in Postgres at {place} are not those of this Rota ({said}): run `rota migrate`")
+            return SchemaMismatch(
+                f"the tables in Postgres at {place} are not those of this Rota ({said}): `rota migrate` makes them so where "
+                "they are older, and says whether they are newer"
+            )
         case "26" | "42" if state in {"26000", "42P05"}:
             return StoreError(
                 f"Postgres at {place} lost or mixed up prepared statements ({said}), for a pooler lends the connection to "

@@ -32,7 +32,8 @@ def meaning(error: sqlite3.Error, path: Path, patience: float) -> StoreError:
             return StoreError(f"{path} is damaged or no SQLite file ({error}): restore it from a backup, or name another file")
         case _ if _MISSING.match(f"{error}"):
             return SchemaMismatch(
-                f"the tables in the SQLite file {path} are not those of this Rota ({error}): run `rota migrate`"
+                f"the tables in the SQLite file {path} are not those of this Rota ({error}): `rota migrate` makes them so "
+                "where they are older, and says whether they are newer"
             )
         case _:
             return StoreError(f"the SQLite file {path} refused a query: {error}")
