@@ -124,8 +124,8 @@ def _show(app: Rota, due: Sequence[Migration], new: bool) -> None:
 def _ready(app: Rota) -> str:
     """What can be said of tables for which nothing is to be done."""
     store = app.store
-    newest = max(int(name.split("_")[0]) for name, _ in app.schema())
-    found = store.vitals().facts.get("tables", newest)
+    found = store.vitals().facts.get("tables")
+    newest = found if found is None else max(int(name.split("_")[0]) for name, _ in app.schema())
     if found == newest:
         return f"the tables of {store.url} are those of this version"
     return (

@@ -1,4 +1,4 @@
--- Older processes go on: those that run do, while one of before this that starts anew is refused; replace, do not restart.
+-- Older processes go on: but one that starts anew is refused, and none that runs heeds what later migrations say.
 
 -- Which version of the tables a process must know to use the store as it is since this migration. Whoever knows limits could
 -- use all that came before.
