@@ -1,14 +1,17 @@
-"""Signals that come while a process still loads what it needs to heed them."""
+"""Signals that come while a process still loads what it needs to heed them, and the end of its terminal."""
 
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable
 
+import psutil
 import pytest
 
-from rota import Rota
+from rota import Rota, State
 from supervisor.conftest import Supervised, Yard
+from working import eventually
 
 EARLY = """
 import os
@@ -70,3 +73,53 @@ def test_a_lone_worker_ends_as_ever(yard: Yard, early: Early, number: int, statu
     lone = early(number=number, at="rota.cli.group")
     assert lone.wait() == status
     assert lone.log == ""
+
+
+ON_A_TERMINAL = """
+import os, pty, signal, sys, time
+ends, how, *command = sys.argv[1:]
+said = os.dup(2)
+pid, terminal = pty.fork()
+if pid == 0:
+    os.dup2(said, 2)
+    if how == "nohup":
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    os.execvp(command[0], command)
+while not os.access(ends, os.F_OK):
+    time.sleep(0.02)
+os.close(terminal)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+@pytest.fixture
+def seated(yard: Yard) -> Early:
+    """Start a worker on a terminal of its own, which ends when the file `end` is there."""
+
+    def start(*options: str, how: str) -> Supervised:
+        return yard.start(*options, before=(sys.executable, "-c", ON_A_TERMINAL, str(yard.folder / "end"), how))
+
+    return start
+
+
+@pytest.mark.parametrize("options", [(), ("--processes", "1")], ids=["lone", "supervised"])
+def test_the_end_of_its_terminal_stops_it(yard: Yard, app: Rota, seated: Early, options: tuple[str, ...]) -> None:
+    parent = seated(*options, "--shutdown-timeout", "0.1s", how="plain")
+    job = app.named("until").enqueue(str(yard.folder / "never"))
+    eventually(lambda: job.refresh().status is State.RUNNING)
+    (yard.folder / "end").touch()
+    assert parent.wait() == 0
+    assert (job.refresh().status, job.attempt, app.workers()) == (State.QUEUED, 0, [])
+
+
+@pytest.mark.parametrize("options", [(), ("--processes", "1")], ids=["lone", "supervised"])
+def test_with_nohup_it_goes_on(yard: Yard, app: Rota, seated: Early, options: tuple[str, ...]) -> None:
+    parent = seated(*options, how="nohup")
+    yard.working(1)
+    (yard.folder / "end").touch()
+    if options:
+        parent.said("rolling restart: done")
+    assert app.named("quick").enqueue().wait(30).status is State.SUCCEEDED
+    [worker] = psutil.Process(parent.pid).children()
+    worker.send_signal(signal.SIGTERM)
+    assert parent.wait() == 0

@@ -57,7 +57,8 @@ class Supervisor:
         self._turnover = Turnover()
         self._notifier = Notifier()
         self._folder = _logical_folder()
-        self._terminal = _has_terminal()
+        self._terminal = _has_terminal() and not _survives_hang_ups()
+        """Whether it is to end with its terminal."""
         self._watch: Watch | None = None
         self._loaded = self._ready = self._proven = False
         """Whether a process has loaded the app; whether all had; whether one has worked."""
@@ -356,6 +357,11 @@ class Supervisor:
 def _signals() -> list[int]:
     """What is heeded, as far as the system has it."""
     return [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
+
+
+def _survives_hang_ups() -> bool:
+    """Whether it was started so that the end of its terminal is not its own, as by nohup."""
+    return hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
 def _has_terminal() -> bool:

@@ -114,9 +114,10 @@ class Worker:
         """Work until SIGTERM or SIGINT, and answer the exit status: 0, or 1 when it could not do its work.
 
         Raises what keeps it from starting, such as `SchemaMismatch`; a store that is away does not.
-        The first signal stops claiming and waits for what runs; a second one hands it back at once.
+        The first signal stops claiming and waits for what runs; a second one hands it back at once. SIGHUP, as of a terminal
+        that is closed, is such a signal where it would end the process otherwise.
         """
-        former = {number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+        former = {number: signal.signal(number, self._on_signal) for number in _stop_signals()}
         try:
             self.start()
             while not self._ended.wait(_SIGNAL_LOOK):
@@ -334,6 +335,12 @@ class Worker:
             for queue in sorted(odd - known)
             if not store.find(Filter(_UNFINISHED, queue), 1)
         ]
+
+
+def _stop_signals() -> list[int]:
+    hang_up = getattr(signal, "SIGHUP", None)  # which Windows has not
+    ends = hang_up is not None and signal.getsignal(hang_up) is signal.SIG_DFL
+    return [signal.SIGTERM, signal.SIGINT, *([hang_up] if hang_up is not None and ends else [])]
 
 
 def _line(store: Store) -> Line | None:
