@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import psutil
 import pytest
@@ -63,3 +66,19 @@ def test_a_worker_runs_on_a_system_without_the_signals_of_unix(app: Rota, fleet:
     worker.send(signal.SIGINT)
     assert worker.wait() == 0, worker.log
     account(app, [*(job.id for job in jobs), overrun.id], ledger)
+
+
+@pytest.mark.parametrize("shared_url", ["sqlite"], indirect=True)
+def test_a_program_in_one_archive_runs_its_own_app(url: str, app: Rota, tmp_path: Path) -> None:
+    """As `python -m zipapp` makes it, started from elsewhere."""
+    job = app.send("ok")
+    archive = tmp_path / "shop.pyz"
+    with ZipFile(archive, "w") as file:
+        file.writestr("shop/__init__.py", "")
+        file.writestr("shop/tasks.py", f"from rota import Rota\n\napp = Rota({url!r})\napp.task(name='ok')(lambda: None)\n")
+        file.writestr("__main__.py", "from rota.cli import main\n\nmain()\n")
+    with subprocess.Popen([sys.executable, archive, "worker", "--app", "shop.tasks:app"], stderr=subprocess.PIPE) as worker:
+        assert job.wait(PATIENCE).status is State.SUCCEEDED
+        worker.send_signal(signal.SIGTERM)
+        said = worker.communicate(timeout=PATIENCE)[1]
+    assert worker.returncode == 0, said

@@ -260,6 +260,32 @@ def test_a_size_that_is_set_at_run_time_holds_at_once(app: Rota) -> None:
             assert job.wait(PATIENCE).status is State.SUCCEEDED
 
 
+def test_a_faster_rate_counts_at_once_for_what_a_slow_one_held(app: Rota) -> None:
+    """It was to open in hours, and until then the worker sleeps."""
+
+    @app.task(name="call", rate="1/6h")
+    def call() -> None: ...
+
+    jobs = call.enqueue_many([()] * 10)
+    with working(app, poll=60):
+        eventually(lambda: app.stats().states[State.HELD] == 9)
+        app.set_limit("rate of call", "100/s")
+        for job in jobs:
+            assert job.wait(PATIENCE).status is State.SUCCEEDED
+        app.set_limit("rate of call", None)
+        more = call.enqueue_many([()] * 3)
+        eventually(lambda: app.stats().states[State.HELD] == 3)
+    later = Rota("memory://")
+    later._store = app.store  # the same app, deployed with a faster rate
+
+    @later.task(name="call", rate="100/s")
+    def faster() -> None: ...
+
+    with working(later, poll=60):
+        for job in more:
+            assert job.wait(PATIENCE).status is State.SUCCEEDED
+
+
 def test_a_job_of_a_worker_that_died_gives_its_place_back_with_its_lease(app: Rota) -> None:
     begun = threading.Event()
 
