@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from rota import Rota
 from rota.clock import SECOND
 from rota.errors import ConfigError, SchemaMismatch, StoreError, StoreUnavailable
 from rota.ids import new_id
@@ -24,6 +25,7 @@ from rota.stores.sql import SqlStore
 from rota.stores.sqlite import SqliteDatabase
 from rota.stores.sqlite_engine import FileEngine
 from rota.testing.contract.lines import rung
+from working import eventually, working
 
 spawn = multiprocessing.get_context("spawn")
 
@@ -104,10 +106,25 @@ def test_the_file_system_is_that_of_the_nearest_mount(tmp_path: Path, mount: str
     assert mounts.file_system(Path("/mnt/share/jobs.db"), table) == kind
 
 
-def test_a_mount_point_with_a_space_is_understood(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["my share", "Übung", "back\\slash", "\udcff"])
+def test_a_mount_point_of_any_name_is_understood(tmp_path: Path, name: str) -> None:
     table = tmp_path / "mounts"
-    table.write_text("host /my\\040share cifs rw 0 0\n")
-    assert mounts.file_system(Path("/my share/jobs.db"), table) == "cifs"
+    escaped = name.replace("\\", "\\134").replace(" ", "\\040")
+    table.write_bytes(os.fsencode(f"rootfs / ext4 rw 0 0\nhost /{escaped} cifs rw 0 0\n"))
+    assert mounts.file_system(Path(f"/{name}/jobs.db"), table) == "cifs"
+
+
+def test_a_file_on_a_network_file_system_is_warned_of_or_refused(
+    path: Path, url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(mounts, "file_system", lambda path: "nfs4")
+    with pytest.raises(ConfigError, match=r"jobs\.db lies on a network or shared file system \(nfs4\).*move it"):
+        open_store(url, network="refuse")
+    with Rota(url) as app:
+        [warned] = [problem.text for problem in app.check()]
+        assert "(nfs4)" in warned
+        with working(app):
+            eventually(lambda: warned in caplog.text)
 
 
 def test_it_works_without_a_write_ahead_log(path: Path, url: str) -> None:

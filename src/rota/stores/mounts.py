@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from rota.errors import ConfigError
@@ -10,6 +11,8 @@ from rota.errors import ConfigError
 _SHARED = frozenset(
     {"nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "ncpfs", "afs", "9p", "vboxsf", "vmhgfs", "prl_fs", "virtiofs"}
 )
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 def check_writable(path: Path) -> None:
@@ -41,14 +44,14 @@ def warning(path: Path) -> str | None:
 def file_system(path: Path, table: Path = Path("/proc/mounts")) -> str:
     """The type of the file system that holds a path, as the kernel names it; empty where there is no such table."""
     try:
-        lines = table.read_text("utf-8", "replace").splitlines()
+        lines = os.fsdecode(table.read_bytes()).splitlines()
     except OSError:
         return ""
     place = path.resolve()
     best, kind = -1, ""
     for line in lines:
         _, mount, found, *_ = line.split(" ")
-        point = Path(mount.encode().decode("unicode_escape"))  # the kernel writes a space as \040
+        point = Path(_OCTAL.sub(lambda escaped: chr(int(escaped[1], 8)), mount))  # the kernel writes a space as \040
         if place.is_relative_to(point) and len(point.parts) >= best:
             best, kind = len(point.parts), found
     return kind
