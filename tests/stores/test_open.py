@@ -27,6 +27,11 @@ def test_a_url_without_a_scheme_is_refused() -> None:
         open_store("jobs.db")
 
 
+def test_a_url_of_sqlalchemys_is_refused_with_what_to_write() -> None:
+    with pytest.raises(ConfigError, match=r"postgresql\+psycopg://.*write postgresql://"):
+        open_store("postgresql+psycopg://localhost/jobs")
+
+
 def test_an_unknown_option_is_refused_by_name() -> None:
     with pytest.raises(ConfigError, match="colour"):
         open_store("memory://", colour="red")

@@ -72,5 +72,8 @@ def _opener(scheme: str, url: str) -> Callable[..., Store]:
     if scheme in others.names:
         found: Callable[..., Store] = others[scheme].load()
         return found
+    plain, plus, _ = scheme.partition("+")
+    if plus and plain in _BUILT_IN:
+        raise ConfigError(f"{scheme}:// names a driver, as SQLAlchemy's URLs do: write {plain}://")
     known = ", ".join(f"{name}://" for name in sorted({*_BUILT_IN, *others.names}))
     raise ConfigError(f"no store is known for {scheme or url!r}: the URL starts with one of {known}")

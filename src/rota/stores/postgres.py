@@ -327,7 +327,8 @@ class PostgresDatabase:
     def _refusal(self) -> SchemaMismatch:
         with self._pool.session(self._queries, "kept") as session:
             [(there, _)] = session.run("tables", self._names())
-            return versions.refusal(session.run if there else None, self.kind, self.url)
+            where = f"the schema {self._queries.schema!r} of {self.url}"
+            return versions.refusal(session.run if there else None, self.kind, where)
 
     def _migrate(self) -> list[str]:
         with self._pool.session(self._queries) as session:

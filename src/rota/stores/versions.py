@@ -53,11 +53,11 @@ def check(needed: int, dialect: str) -> None:
         )
 
 
-def refusal(run: Run | None, dialect: str, url: str) -> SchemaMismatch:
-    """What to say where the tables of this store are missing (`None`) or old, and this process is not to change them."""
+def refusal(run: Run | None, dialect: str, where: str) -> SchemaMismatch:
+    """What to say of tables that are missing (`None`) or old in a store which this process is not to change."""
     found = 0 if run is None else run("version", {})[0][0] or 0
     lacking = f"have version {found}, and this Rota uses {newest(dialect)}" if found else "are not there"
-    return SchemaMismatch(f"in {url} the store's tables {lacking}: run `rota migrate` as a user who may change them")
+    return SchemaMismatch(f"in {where} the store's tables {lacking}: run `rota migrate` as a user who may change them")
 
 
 def script(dialect: str) -> list[tuple[str, str]]:
