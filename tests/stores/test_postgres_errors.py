@@ -15,6 +15,8 @@ from rota import Rota
 from rota.errors import StoreError, StoreUnavailable
 from rota.stores import open_store
 from rota.stores.base import Store
+from rota.stores.postgres import PostgresDatabase
+from rota.stores.sql import SqlStore
 from rota.testing.contract.lines import rung
 from servers import PostgresServer
 from working import eventually
@@ -116,6 +118,12 @@ def test_transactions_that_postgres_ends_easily_are_warned_of(url: str) -> None:
     assert [
         warning for warning in pooled.vitals().warnings if "set default_transaction_isolation to 'read committed'" in warning
     ]
+    assert isinstance(pooled, SqlStore)
+    database = pooled._database
+    assert isinstance(database, PostgresDatabase)
+    tables = {name: database._queries.table(f"rota_{name.partition('_')[0]}") for name in ("jobs_table", "history_table")}
+    [row] = database.work(lambda run: run("vitals", {**tables, "now": None}))
+    assert row[-1] == "read committed"  # in a transaction of several round trips
     pooled.close()
 
 
