@@ -6,9 +6,9 @@ INSTALLED := .venv/.installed
 TYPED := tests/typed/correct.py
 
 # One test process more than there are processors, for tests mostly wait, but at most four: each starts a server of its own.
-# The tests start hundreds of processes, which are not to compile Rota each time, whatever the environment says.
+# They start hundreds of processes, which are not to compile Rota each time, even where Python is told to keep no bytecode.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+PYTEST = $(BIN)/python -m compileall -q src tests && $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fast static bench clean
