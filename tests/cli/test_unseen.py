@@ -57,6 +57,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("args", COMMANDS, ids=lambda args: " ".join(args).replace(TURNS, ""))
 def test_no_command_writes_them(odd: Rota, call: Call, args: tuple[str, ...]) -> None:
     named = (odd.jobs(status="failed")[0].id,) if args[0] == "jobs" and len(args) == 2 else ()

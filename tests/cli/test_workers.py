@@ -60,8 +60,7 @@ def test_workers_are_listed_with_the_jobs_that_they_run(url: str, call: Call) ->
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("columns", [80, 120])
-def test_names_are_told_apart_by_their_ends_on_a_terminal(url: str, tmp_path: Path, columns: int) -> None:
+def test_names_are_told_apart_by_their_ends_on_a_terminal(url: str, tmp_path: Path) -> None:
     long = "a.department.of.long.winded.names.and.its.many.subsidiaries"
     with Rota(url) as app:
         workers = [
@@ -72,10 +71,9 @@ def test_names_are_told_apart_by_their_ends_on_a_terminal(url: str, tmp_path: Pa
             app.store.join(worker, None)
             app.send(f"{long}.task{worker.pid}")
             assert app.store.claim(Ask(worker.id, ("default",), 1), None)
-        app.pause(f"{long}.q7")
-    for command, tables in (("workers", ["-", "task"]), ("queues", [".q"]), ("stats", ["-"]), ("top --once", [".q", "-"])):
-        said = on_terminal(*command.split(), cwd=tmp_path, env=environment(ROTA_URL=url, NO_COLOR="1"), columns=columns)
-        lines = [line for line in said.replace("\r", "").splitlines() if " jobs in " not in line]
-        assert max(len(line) for line in lines) <= columns
+    for command, tables in (("workers", ["-", "task"]), ("top --once", [".q", "-"])):
+        said = on_terminal(*command.split(), cwd=tmp_path, env=environment(ROTA_URL=url, NO_COLOR="1"), columns=80)
+        lines = said.replace("\r", "").splitlines()
+        assert max(len(line) for line in lines) <= 80
         for each in tables:
             assert len({found[0] for line in lines if (found := re.search(rf"\S+{re.escape(each)}\d+(?= )", line))}) >= 60

@@ -43,11 +43,11 @@ def early(yard: Yard) -> Early:
     return start
 
 
-@pytest.mark.parametrize("at", ["rota.cli.group", "rota.cli.worker", "rota.supervisor.supervisor"])
+@pytest.mark.parametrize("at", ["rota.cli.group", "rota.supervisor.supervisor"])
 def test_a_hang_up_ends_no_supervisor(yard: Yard, app: Rota, early: Early, at: str) -> None:
-    parent = early("--processes", "2", number=signal.SIGHUP, at=at)
+    parent = early("--processes", "1", number=signal.SIGHUP, at=at)
     parent.said("rolling restart: done")
-    yard.working(2)
+    yard.working(1)
     assert parent.stopped() == 0
 
 
@@ -55,8 +55,8 @@ def test_a_hang_up_ends_no_supervisor(yard: Yard, app: Rota, early: Early, at: s
 def test_what_a_terminal_sends_to_all_a_worker_leaves_to_its_supervisor(
     yard: Yard, app: Rota, early: Early, number: int
 ) -> None:
-    parent = early("--processes", "2", number=number, at="rota.cli.group", within="child")
-    yard.working(2)
+    parent = early("--processes", "1", number=number, at="rota.cli.group", within="child")
+    yard.working(1)
     assert parent.stopped() == 0
     assert "another starts" not in parent.log
     assert "Traceback" not in parent.log
