@@ -246,6 +246,7 @@ class PostgresServer:
             self._kept.close()
         self._kept = self.connect()
         self._kept.execute("set client_min_messages = warning")
+        self._kept.execute("set lock_timeout = '20s'")  # a test that fails may leave a transaction open
         return self._kept
 
     def _drop(self, schema: str) -> None:

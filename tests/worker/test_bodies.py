@@ -159,6 +159,7 @@ def test_what_a_coroutines_own_task_raises_does_not_end_the_loop(app: Rota, end:
     assert done.status is State.SUCCEEDED
 
 
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)  # the store has no part in how a process ends
 @pytest.mark.parametrize("how", ["exit 0", "exit x", "interrupt", "generator", "odd", "leave", "kill"])
 def test_whatever_an_isolated_body_does_is_a_failure_and_the_worker_lives(isolated: Rota, how: str) -> None:
     with working(isolated, concurrency=1):
