@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 import psycopg
 import pytest
 
+from rota import Rota
 from rota.clock import SECOND
 from rota.errors import ConfigError, SchemaMismatch, StoreError, StoreUnavailable
 from rota.ids import new_id
@@ -107,6 +108,19 @@ def test_finishing_and_claiming_is_one_round_trip(store: Store) -> None:
 def test_what_is_shown_of_a_url_has_no_password(userinfo: str) -> None:
     store = open_store(f"postgresql://{userinfo}@db1:5432,db2/jobs?sslpassword=secret&password=secret&application_name=a")
     assert store.url == f"postgresql://{userinfo.partition(':')[0]}@db1:5432,db2/jobs?application_name=a"
+
+
+@pytest.mark.parametrize("name", ['a%b "c";\nd', "$1::text", ":now", "rota_jobs", "%s %(x)s", "a\\b", "select", "\u00e9" * 31])
+def test_any_name_of_a_schema_will_do(postgres_server: PostgresServer, name: str) -> None:
+    with psycopg.connect(postgres_server.url()) as own, Rota(postgres_server.url(), schema=name) as app:
+        app.migrate()
+        app.named("x").using(key="k", connection=own).enqueue()
+        app.named("x").using(connection=own).enqueue_many([()] * 2)
+        own.commit()
+        assert len(app.named("x").enqueue_many([()] * 300)) == 300
+        assert sum(count.jobs for count in app.store.counts()) == 303
+        own.execute(psycopg.sql.SQL("drop schema {} cascade").format(psycopg.sql.Identifier(name)))
+        own.commit()
 
 
 def test_it_works_without_a_search_path_and_without_rights_on_public(postgres_server: PostgresServer) -> None:

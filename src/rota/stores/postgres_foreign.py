@@ -101,9 +101,9 @@ class PostgresDialect:
         made = self._templates.get(query)
         if made is None:
             names = self._queries[query].names
-            text = self._queries[query].text.decode()
+            text = self._queries[query].unqualified
             cast = _NUMBERED.sub(lambda found: f"cast(cast(\0{names[int(found[1]) - 1]}\0 as text) as {found[2]})", text)
-            made = self._templates[query] = template(cast, _MARKED)
+            made = self._templates[query] = template(self._queries.qualify(cast), _MARKED)
         return made
 
 

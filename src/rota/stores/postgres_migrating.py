@@ -6,7 +6,6 @@ import logging
 from collections.abc import Sequence
 
 import psycopg
-from psycopg import sql
 
 from rota.errors import StoreError, StoreUnavailable
 from rota.stores import queries, versions
@@ -57,7 +56,7 @@ class Migrating:
         session = self._session
         [(there, schema)] = session.run("tables", names(session.queries))
         if not schema:
-            self._script(f"create schema {session.queries.quoted}")
+            self._execute(f"create schema {session.queries.quoted}")
         if not there:
             self._script(versions.TABLE)
         session.run("lock_briefly", {"patience": f"{_PATIENCE}s"})
@@ -66,7 +65,10 @@ class Migrating:
     def _script(self, text: str) -> None:
         for statement in queries.statements(text):
             self._statement = statement
-            self._session.driver().execute(sql.SQL(self._session.queries.qualify(statement)))
+            self._execute(self._session.queries.qualify(statement))
+
+    def _execute(self, statement: str) -> None:
+        self._session.driver().execute(statement.encode())
 
     def _take_turn(self) -> None:
         *waits, last = _WAITS

@@ -35,8 +35,9 @@ class Query:
         self.name = f"rota_{name}".encode()
         """What it is called once it is prepared."""
         self.names: list[str] = []
+        self.unqualified = _PARAMETER.sub(self._numbered, text)
         # Tables are qualified last: a schema's name may hold what looks like a parameter.
-        self.text = qualify(_PARAMETER.sub(self._numbered, text)).encode()
+        self.text = qualify(self.unqualified).encode()
         # In the text form a text would end at its first null character; the server refuses one in the binary form.
         self.formats = [_BINARY if _type(name) == "text" else _TEXT for name in self.names]
         self._writers = [(name, _WRITERS.get(_type(name), _plain)) for name in self.names]
