@@ -141,7 +141,7 @@ class StoreDesk:
 
         foreign = blocking(connection, "finish_within")
         if not self._app.eager:
-            with turn(connection):
+            with turn(foreign.own):
                 work(self._app.store, foreign, finish_steps(worker, end, progress, self._app.now()))
 
     async def afinish_within(self, connection: object, worker: str, end: Ended, progress: str | None) -> None:
@@ -152,7 +152,7 @@ class StoreDesk:
         foreign = of_coroutines(connection, "finish_within")
         if not self._app.eager:
             store = await self.in_thread(lambda: self._app.store)  # which may have to be opened first
-            async with aturn(connection):
+            async with aturn(foreign.own):
                 await awork(store, foreign, finish_steps(worker, end, progress, self._app.now()))
 
     # -- for jobs -------------------------------------------------------------------------------

@@ -8,18 +8,21 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from contextvars import copy_context
+from typing import Any
 
 import aiosqlite
 import asyncpg
 import psycopg
 import pytest
+from django.db import connection, transaction
+from sqlalchemy.orm import scoped_session, sessionmaker
 
 from rota import ConfigError, Rota, State
 from within.conftest import Shop
-from within.drivers import asyncpg_place, path_of
+from within.drivers import an_engine, asyncpg_place, django_alias, path_of
 from working import eventually, working
 
 
@@ -162,6 +165,57 @@ def test_what_one_thread_undoes_in_a_block_is_not_what_another_enqueued(postgres
         asyncio.run(main(connection))
         connection.commit()
     assert len(postgres_shop.found()[1]) == 2_500
+
+
+@contextmanager
+def djangos_proxy(url: str) -> Iterator[tuple[Any, Callable[[], Any]]]:
+    with django_alias(url, "default"):
+        yield connection, transaction.atomic
+
+
+@contextmanager
+def scoped(url: str) -> Iterator[tuple[Any, Callable[[], Any]]]:
+    with an_engine(url) as engine:
+        session = scoped_session(sessionmaker(engine))
+        yield session, session.begin
+        session.remove()
+
+
+@pytest.mark.parametrize("opened", [djangos_proxy, scoped], ids=["Django's connection", "a scoped_session"])
+def test_what_stands_for_another_connection_in_each_thread_keeps_no_thread_waiting(
+    postgres_shop: Shop, opened: Callable[[str], Any]
+) -> None:
+    """One that waits for a key would keep that from being given back."""
+    answers: list[bool] = []
+    with opened(postgres_shop.url) as (own, atomic):
+        task = postgres_shop.send_receipt.using(connection=own)
+
+        def wait_for_the_key() -> None:
+            try:
+                with atomic():
+                    answers.append(task.using(key="k").enqueue(3).existed)
+            finally:
+                getattr(own, "remove", own.close)()
+
+        waiter = threading.Thread(target=wait_for_the_key)
+        with atomic():
+            task.using(key="k").enqueue(1)
+            waiter.start()
+            with psycopg.connect(postgres_shop.url, autocommit=True) as admin:
+                blocked = "select count(*) from pg_locks where not granted"
+                eventually(lambda: admin.execute(blocked).fetchone() == (1,))
+                rescue = threading.Timer(10, end_those_who_wait, [postgres_shop.url])
+                rescue.start()
+                task.enqueue(2)
+                rescue.cancel()
+        waiter.join()
+    assert answers == [True]
+    assert postgres_shop.found() == ([], [1, 2])
+
+
+def end_those_who_wait(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute("select pg_terminate_backend(pid) from pg_locks where not granted")
 
 
 def test_sending_by_name_is_in_the_block_too(postgres_shop: Shop) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -28,6 +29,29 @@ def test_the_connection_of_each_thread_is_used(sqlite_shop: Shop) -> None:
         with transaction.atomic(), sqlite_shop.app.within(proxy):
             sqlite_shop.send_receipt.enqueue(3)
         assert sqlite_shop.found() == ([], [1, 2, 3])
+
+
+def test_a_connection_of_another_thread_is_refused(sqlite_shop: Shop) -> None:
+    """It would be enqueued over that of this thread, and committed whatever becomes of the transaction on the other."""
+    told: list[BaseException] = []
+
+    def enqueue() -> None:
+        try:
+            with pytest.raises(ConfigError, match="this Django connection is another thread's, and so is its transaction"):
+                sqlite_shop.send_receipt.using(connection=connection).enqueue(1)
+            connection.inc_thread_sharing()
+            with pytest.raises(ConfigError, match="this Django connection is another thread's"):
+                sqlite_shop.send_receipt.using(connection=connection).enqueue(1)
+        except BaseException as error:
+            told.append(error)
+        finally:
+            connections["shop"].close()
+
+    with django_alias(sqlite_shop.url) as connection, transaction.atomic("shop"):
+        thread = threading.Thread(target=enqueue)
+        thread.start()
+        thread.join()
+    assert (told, sqlite_shop.found()) == ([], ([], []))
 
 
 def test_outside_of_atomic_the_job_is_committed(sqlite_shop: Shop) -> None:

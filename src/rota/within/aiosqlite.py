@@ -23,21 +23,21 @@ class AiosqliteConnection:
     system = "sqlite"
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
-        self._connection = connection
+        self.own = connection
 
     async def acheck(self, dialect: Dialect) -> None:
         await self._look(dialect.check(None), dialect)
 
     async def arun(self, steps: Steps[T], dialect: Dialect) -> T:
         try:
-            async with _taking_part(self._connection):
+            async with _taking_part(self.own):
                 return await self._look(steps, dialect)
         except sqlite3.Error as error:
             raise dialect.meaning(error) from error
 
     async def _look(self, steps: Steps[T], dialect: Dialect) -> T:
         async def execute(statement: Statement) -> list[Row]:
-            async with self._connection.cursor() as cursor:
+            async with self.own.cursor() as cursor:
                 cursor.row_factory = None  # whatever the caller made of its rows
                 await cursor.execute(*statement.named())
                 return [] if cursor.description is None else list(await cursor.fetchall())

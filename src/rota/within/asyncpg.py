@@ -24,15 +24,15 @@ class AsyncpgConnection:
     system = "postgresql"
 
     def __init__(self, connection: Any) -> None:
-        self._connection = connection
+        self.own = connection
 
     async def acheck(self, dialect: Dialect) -> None:
-        lent = getattr(self._connection, "_con", None)  # what a pool lends is another each time, around the same connection
-        await self._look(dialect.check(weakly(lent or self._connection)), dialect)
+        lent = getattr(self.own, "_con", None)  # what a pool lends is another each time, around the same connection
+        await self._look(dialect.check(weakly(lent or self.own)), dialect)
 
     async def arun(self, steps: Steps[T], dialect: Dialect) -> T:
         try:
-            async with _taking_part(self._connection):
+            async with _taking_part(self.own):
                 return await self._look(steps, dialect)
         except _ERRORS as error:
             raise dialect.meaning(error) from error
@@ -40,7 +40,7 @@ class AsyncpgConnection:
     async def _look(self, steps: Steps[T], dialect: Dialect) -> T:
         async def execute(statement: Statement) -> list[Row]:
             text, values = statement.numbered()
-            return [tuple(row) for row in await self._connection.fetch(text, *values)]
+            return [tuple(row) for row in await self.own.fetch(text, *values)]
 
         try:
             return await awork_through(steps, dialect, execute)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 from weakref import ref
 
 from rota.stores.database import Row, Steps
@@ -21,6 +21,9 @@ class Foreign(Protocol):
 
     name: str
     """What it is, for messages."""
+
+    own: Any
+    """The connection itself, on which callers take turns: what the caller has may stand for another in each thread."""
 
     @property
     def system(self) -> str:
@@ -44,6 +47,7 @@ class AsyncForeign(Protocol):
     """The same for a connection that is awaited."""
 
     name: str
+    own: Any
 
     @property
     def system(self) -> str: ...

@@ -26,7 +26,7 @@ def insert(
     place = store()
     raised: list[Exception] = []
     try:
-        with turn(connection):
+        with turn(foreign.own):
             return _insert(foreign, jobs, raised, place, now())
     except (Elsewhere, NotSupported):
         after_commit: Callable[[Callable[[], Any]], None] | None = getattr(foreign, "after_commit", None)
@@ -58,7 +58,7 @@ async def ainsert(
     place = await store()
     raised: list[Exception] = []
     try:
-        async with aturn(connection):
+        async with aturn(foreign.own):
             return await awork(place, foreign, inserting(_watched(jobs, raised), now()))
     except StoreError:
         if not raised:

@@ -21,30 +21,30 @@ class PsycopgConnection:
     system = "postgresql"
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        self._connection = connection
+        self.own = connection
 
     def check(self, dialect: Dialect) -> None:
-        if _pipelines(self._connection):  # errors of what the caller did before come out here, and are the caller's
-            with self._connection.pipeline():
+        if _pipelines(self.own):  # errors of what the caller did before come out here, and are the caller's
+            with self.own.pipeline():
                 pass
-        self._look(dialect.check(self._connection), dialect)
+        self._look(dialect.check(self.own), dialect)
 
     def run(self, steps: Steps[T], dialect: Dialect) -> T:
         try:
-            with self._connection.transaction() if _commits_each(self._connection) else nullcontext():
+            with self.own.transaction() if _commits_each(self.own) else nullcontext():
                 return self._look(steps, dialect)
         except psycopg.Error as error:
             raise dialect.meaning(error) from error
 
     def _look(self, steps: Steps[T], dialect: Dialect) -> T:
         try:
-            with psycopg.RawCursor(self._connection, row_factory=tuple_row) as cursor:  # whatever the caller made of its own
+            with psycopg.RawCursor(self.own, row_factory=tuple_row) as cursor:  # whatever the caller made of its own
 
                 def execute(statement: Statement) -> list[Row]:
                     text, values = statement.numbered()
                     # In the caller's own pipeline an answer comes only at its end, and the next query depends on it.
-                    with self._connection.pipeline() if _pipelines(self._connection) else nullcontext():
-                        cursor.execute(text.encode(self._connection.info.encoding), values)
+                    with self.own.pipeline() if _pipelines(self.own) else nullcontext():
+                        cursor.execute(text.encode(self.own.info.encoding), values)
                     return [] if cursor.description is None else list(cursor.fetchall())
 
                 return work_through(steps, dialect, execute)
@@ -57,29 +57,29 @@ class AsyncPsycopgConnection:
     system = "postgresql"
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        self._connection = connection
+        self.own = connection
 
     async def acheck(self, dialect: Dialect) -> None:
-        if _pipelines(self._connection):
-            async with self._connection.pipeline():
+        if _pipelines(self.own):
+            async with self.own.pipeline():
                 pass
-        await self._look(dialect.check(self._connection), dialect)
+        await self._look(dialect.check(self.own), dialect)
 
     async def arun(self, steps: Steps[T], dialect: Dialect) -> T:
         try:
-            async with self._connection.transaction() if _commits_each(self._connection) else nullcontext():
+            async with self.own.transaction() if _commits_each(self.own) else nullcontext():
                 return await self._look(steps, dialect)
         except psycopg.Error as error:
             raise dialect.meaning(error) from error
 
     async def _look(self, steps: Steps[T], dialect: Dialect) -> T:
         try:
-            async with psycopg.AsyncRawCursor(self._connection, row_factory=tuple_row) as cursor:
+            async with psycopg.AsyncRawCursor(self.own, row_factory=tuple_row) as cursor:
 
                 async def execute(statement: Statement) -> list[Row]:
                     text, values = statement.numbered()
-                    async with self._connection.pipeline() if _pipelines(self._connection) else nullcontext():
-                        await cursor.execute(text.encode(self._connection.info.encoding), values)
+                    async with self.own.pipeline() if _pipelines(self.own) else nullcontext():
+                        await cursor.execute(text.encode(self.own.info.encoding), values)
                     return [] if cursor.description is None else list(await cursor.fetchall())
 
                 return await awork_through(steps, dialect, execute)

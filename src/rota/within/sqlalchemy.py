@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError, UnboundExecutionError
 
 from rota.errors import ConfigError
 from rota.stores.database import Row, Steps
-from rota.stores.foreign import Dialect, Statement
+from rota.stores.foreign import Dialect, Statement, told_by_postgres
 from rota.within.foreign import weakly, work_through
 from rota.within.sqlite import beginning, control_of
 
@@ -32,18 +32,18 @@ class SqlalchemyConnection:
     name = "a SQLAlchemy connection"
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        self.own = connection
 
     @property
     def system(self) -> str:
-        return self._connection.dialect.name
+        return self.own.dialect.name
 
     def check(self, dialect: Dialect) -> None:
-        self._look(dialect.check(weakly(self._connection.connection.driver_connection)), dialect)
+        self._look(dialect.check(weakly(self.own.connection.driver_connection)), dialect)
 
     def run(self, steps: Steps[T], dialect: Dialect) -> T:
         try:
-            with _taking_part(self._connection):
+            with _taking_part(self.own):
                 return self._look(steps, dialect)
         except DBAPIError as error:
             raise dialect.meaning(error) from error
@@ -51,7 +51,7 @@ class SqlalchemyConnection:
     def _look(self, steps: Steps[T], dialect: Dialect) -> T:
         def execute(statement: Statement) -> list[Row]:
             written, values = statement.escaped()
-            result = self._connection.execute(text(written), values, execution_options=_AT_ONCE)
+            result = self.own.execute(text(written), values, execution_options=_AT_ONCE)
             return [tuple(row) for row in result] if result.returns_rows else []
 
         try:
@@ -64,17 +64,17 @@ class SqlalchemySession:
     name = "a SQLAlchemy session"
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self.own = session
 
     @property
     def system(self) -> str:
-        return _bound_to(self._session)
+        return _bound_to(self.own)
 
     def check(self, dialect: Dialect) -> None:
-        SqlalchemyConnection(self._session.connection()).check(dialect)
+        SqlalchemyConnection(self.own.connection()).check(dialect)
 
     def run(self, steps: Steps[T], dialect: Dialect) -> T:
-        return SqlalchemyConnection(self._session.connection()).run(steps, dialect)
+        return SqlalchemyConnection(self.own.connection()).run(steps, dialect)
 
 
 def ScopedSession(session: scoped_session[Any]) -> SqlalchemySession:  # noqa: N802  # it stands for a class of adapters
@@ -85,34 +85,34 @@ class AsyncSqlalchemyConnection:
     name = "an async SQLAlchemy connection"
 
     def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
+        self.own = connection
 
     @property
     def system(self) -> str:
-        return self._connection.dialect.name
+        return self.own.dialect.name
 
     async def acheck(self, dialect: Dialect) -> None:
-        await self._connection.run_sync(lambda connection: SqlalchemyConnection(connection).check(dialect))
+        await self.own.run_sync(lambda connection: SqlalchemyConnection(connection).check(dialect))
 
     async def arun(self, steps: Steps[T], dialect: Dialect) -> T:
-        return await self._connection.run_sync(lambda connection: SqlalchemyConnection(connection).run(steps, dialect))
+        return await self.own.run_sync(lambda connection: SqlalchemyConnection(connection).run(steps, dialect))
 
 
 class AsyncSqlalchemySession:
     name = "an async SQLAlchemy session"
 
     def __init__(self, session: AsyncSession) -> None:
-        self._session = session
+        self.own = session
 
     @property
     def system(self) -> str:
-        return _bound_to(self._session.sync_session)
+        return _bound_to(self.own.sync_session)
 
     async def acheck(self, dialect: Dialect) -> None:
-        await self._session.run_sync(lambda session: SqlalchemySession(session).check(dialect))
+        await self.own.run_sync(lambda session: SqlalchemySession(session).check(dialect))
 
     async def arun(self, steps: Steps[T], dialect: Dialect) -> T:
-        return await self._session.run_sync(lambda session: SqlalchemySession(session).run(steps, dialect))
+        return await self.own.run_sync(lambda session: SqlalchemySession(session).run(steps, dialect))
 
 
 def AsyncScopedSession(session: async_scoped_session[Any]) -> AsyncSqlalchemySession:  # noqa: N802

@@ -19,21 +19,21 @@ class SqliteConnection:
     system = "sqlite"
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+        self.own = connection
 
     def check(self, dialect: Dialect) -> None:
         self._look(dialect.check(None), dialect)  # which takes a few microseconds; nothing can be remembered of it
 
     def run(self, steps: Steps[T], dialect: Dialect) -> T:
         try:
-            with _taking_part(self._connection):
+            with _taking_part(self.own):
                 return self._look(steps, dialect)
         except sqlite3.Error as error:
             raise dialect.meaning(error) from error
 
     def _look(self, steps: Steps[T], dialect: Dialect) -> T:
         def execute(statement: Statement) -> list[Row]:
-            cursor = self._connection.cursor()
+            cursor = self.own.cursor()
             cursor.row_factory = None  # whatever the caller made of its rows
             try:
                 cursor.execute(*statement.named())
