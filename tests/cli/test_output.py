@@ -68,6 +68,14 @@ def test_a_line_fits_the_terminal(place: Path, args: tuple[str, ...], columns: i
     assert max(len(line) for line in lines) <= columns
 
 
+def test_the_numbers_under_the_bar_of_all_jobs_are_not_broken(place: Path) -> None:
+    with Rota(f"sqlite:///{place / 'jobs.db'}") as app:
+        app.named("t").using(delay=60).enqueue().cancel()
+        app.named("t").using(delay=60).enqueue()
+    told = on_terminal("stats", cwd=place, env=environment(ROTA_URL=URL, NO_COLOR="1"), columns=30)
+    assert told.replace("\r", "").splitlines()[2:5] == ["1 scheduled  3000 queued", "1 cancelled", ""]
+
+
 def test_columns_that_may_go_go_before_others_are_cut_to_nothing() -> None:
     columns = [
         Column("id"),

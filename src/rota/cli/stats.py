@@ -55,7 +55,15 @@ def _bar(found: Stats) -> None:
     room = min(width, 100) - len(there)
     lengths = {state: 1 + number * room // total for state, number in there.items()}
     say(*(styled(block * length, fg=COLOURS[state]) for state, length in lengths.items()))
-    say(Styled("  ".join(styled(f"{number} {state}", fg=COLOURS[state]) for state, number in there.items())), "\n")
+    line, used = "", 0
+    for state, number in there.items():
+        text = f"{number} {state}"
+        if used and used + 2 + len(text) > width:
+            say(Styled(line))
+            line, used = "", 0
+        line += "  " * bool(used) + styled(text, fg=COLOURS[state])
+        used += len(text) + 2 * bool(used)
+    say(Styled(line), "\n")
 
 
 def _queues(found: Stats) -> None:
