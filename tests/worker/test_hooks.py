@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from pathlib import Path
 
 import pytest
@@ -202,22 +202,27 @@ def test_a_job_that_was_cancelled_or_handed_back_is_told_to_no_hook(app: Rota) -
 
 
 @pytest.mark.parametrize("max_attempts", [1, 2])
-def test_the_worker_that_takes_a_lost_job_back_tells_of_it(app: Rota, max_attempts: int) -> None:
+def test_the_worker_that_takes_a_lost_job_back_tells_of_it(store_url: str, max_attempts: int) -> None:
     told: list[tuple[object, ...]] = []
+    tenant: ContextVar[str] = ContextVar("tenant")
+    with Rota(store_url, context=[tenant]) as app:
 
-    @app.on_failure
-    def failed(job: CurrentJob, failure: FailedAttempt) -> None:
-        told.append((job.id, job.attempt, job.max_attempts, job.arguments, failure.final, failure.lost))
+        @app.on_failure
+        def failed(job: CurrentJob, failure: FailedAttempt) -> None:
+            what = (failure.final, failure.lost, tenant.get())
+            told.append((job.id, job.attempt, job.max_attempts, job.arguments, *what))
 
-    @app.task(name="t", max_attempts=max_attempts)
-    def t(number: int) -> None: ...
+        @app.task(name="t", max_attempts=max_attempts)
+        def t(number: int) -> None: ...
 
-    job = t.enqueue(7)
-    take(app, 0.5, "t")
-    with working(app):
-        eventually(lambda: told)
-        job.wait(PATIENCE)
-    assert told == [(job.id, 1, max_attempts, {"number": 7}, max_attempts == 1, True)]
+        context = copy_context()
+        context.run(tenant.set, "acme")
+        job = context.run(t.enqueue, 7)
+        take(app, 0.5, "t")
+        with working(app):
+            eventually(lambda: told)
+            job.wait(PATIENCE)
+    assert told == [(job.id, 1, max_attempts, {"number": 7}, max_attempts == 1, True, "acme")]
 
 
 @pytest.mark.parametrize("store_url", ["sqlite", "postgres"], indirect=True)
