@@ -16,6 +16,7 @@ from rota.errors import StoreError, StoreUnavailable
 from rota.stores import open_store
 from rota.stores.base import Store
 from rota.stores.postgres import PostgresDatabase
+from rota.stores.postgres_errors import meaning
 from rota.stores.sql import SqlStore
 from rota.testing.contract.lines import rung
 from servers import PostgresServer
@@ -69,6 +70,32 @@ def users(postgres_server: PostgresServer) -> Iterator[None]:
 def test_what_keeps_a_connection_from_being_made_is_told_apart(url: str, old: str, new: str, told: str) -> None:
     with pytest.raises(StoreError, match=told), closing(open_store(url.replace(old, new))) as store:
         store.open()
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("SSL error: certificate verify failed", "see to sslmode"),
+        ("server does not support SSL, but SSL was required", "see to sslmode"),
+        ('server certificate for "a" does not match host name "b"', "see to sslmode"),
+        ('root certificate file "/nowhere" does not exist', "see to sslmode"),
+        ("FATAL: SSL required", "see to sslmode"),
+        ("SSL SYSCALL error: EOF detected", "cannot be reached"),
+        ("SSL error: unexpected eof while reading", "cannot be reached"),
+        ("SSL connection has been closed unexpectedly", "cannot be reached"),
+        ("received invalid response to SSL negotiation: H", "does not speak Postgres's protocol"),
+        ('no pg_hba.conf entry for host "::1", user "a", database "b", no encryption', "add a line to its pg_hba.conf"),
+        (
+            'password authentication failed for user "a" FATAL: no pg_hba.conf entry for host "::1", no encryption',
+            "check user and password",
+        ),
+        ("FATAL: the database system is starting up", "cannot serve now"),
+        ("connection timeout expired", "no firewall is between"),
+    ],
+)
+def test_what_takes_a_network_or_certificates_to_happen_is_told_apart(said: str, told: str) -> None:
+    """The words are libpq's, Postgres's and PgBouncer's; the server of the tests has neither certificates nor a network."""
+    assert told in str(meaning(psycopg.OperationalError(f"connection failed: {said}"), "db/shop"))
 
 
 def slow(url: str, setting: str) -> Store:

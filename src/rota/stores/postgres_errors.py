@@ -55,7 +55,7 @@ _OF_CONNECTING = (
         away=False,
     ),
     _known(
-        "too many clients|connection slots are reserved|no more connections allowed",
+        "too many clients|max clients|connection slots are reserved|no more connections allowed",
         "Postgres at {place} has no room for another connection ({said}): raise max_connections, run fewer processes, or "
         "put a pooler in front",
     ),
@@ -86,15 +86,6 @@ _OF_CONNECTING = (
         "what answers at {place} does not speak Postgres's protocol ({said}): correct host and port in the URL",
     ),
     _known(
-        "certificate|\\bSSL\\b|\\bTLS\\b|encryption required|channel binding",
-        "the connection to Postgres at {place} cannot be made as secure as it must be ({said}): see to sslmode and sslrootcert "
-        "in the URL, and to the certificate of the server",
-    ),
-    _known(
-        "no pg_hba.conf entry|rejects connection",
-        "Postgres at {place} does not let this user in from here ({said}): add a line to its pg_hba.conf",
-    ),
-    _known(
         "permission denied for database",
         "this user may not connect to the database of Postgres at {place} ({said}): have connect on it granted",
     ),
@@ -105,6 +96,17 @@ _OF_CONNECTING = (
     _known(
         "database .* does not exist|no such database",
         "Postgres at {place} has no such database ({said}): create it, or correct the URL",
+    ),
+    _known(
+        "no pg_hba.conf entry|rejects connection",
+        "Postgres at {place} does not let this user in from here ({said}): add a line to its pg_hba.conf, or sslmode=require "
+        "to the URL where it is only that there was no encryption",
+    ),
+    _known(
+        "certificate|(SSL|TLS|encryption)( connection)?( is| was)? required|not support SSL|SSL error: (?!unexpected eof)|"
+        "no encryption|channel binding",
+        "the connection to Postgres at {place} cannot be made as secure as it must be ({said}): see to sslmode and sslrootcert "
+        "in the URL, and to the certificate of the server",
     ),
     _known(
         "starting up|shutting down|recovery mode|not yet accepting connections|cannot connect to server",
@@ -120,7 +122,9 @@ _OF_CONNECTING = (
         "nothing answers at {place} ({said}): see that host and port are right and that no firewall is between",
     ),
 )
-"""An error met while connecting has no code. One that is in none of these words is taken for a server that is away."""
+"""An error met while connecting has no code. Several may be told at once, for each host and with encryption and without; then
+the first of these that fits is what matters most. One that is in none of these words is taken for a server that is away.
+"""
 
 
 def meaning(error: psycopg.Error, place: str) -> StoreError:
