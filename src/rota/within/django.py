@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
-from django.conf import settings  # type: ignore[import-untyped]
+from django import conf  # type: ignore[import-untyped]
 from django.db import connections, transaction  # type: ignore[import-untyped]
 from django.db.backends.base.base import BaseDatabaseWrapper  # type: ignore[import-untyped]
 from django.db.transaction import TransactionManagementError  # type: ignore[import-untyped]
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 def to_come() -> list[Callable[[], object]]:
     """What runs once the transactions that are open in this thread are committed."""
-    if not settings.configured:
+    if not conf.settings.configured:
         return []
     return [call for connection in connections.all(initialized_only=True) for _, call, *_ in connection.run_on_commit]
 
