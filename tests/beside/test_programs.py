@@ -157,6 +157,7 @@ def test_a_simple_server_for_wsgi_starts_it_with_the_first_request(programs: Pro
         assert app.workers() == []
         assert app.get(server.get("/")).wait(PATIENCE).status is State.SUCCEEDED
         id = server.get("/dawdle")
+        server.has_said("served 2")
         started(app, id)
         server.send(signal.SIGTERM)
         assert server.ended() == 143
