@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,37 @@ def test_the_slow_end_of_a_timed_out_attempt_leaves_the_one_that_took_over_alone
                 assert job.wait(PATIENCE).status is State.SUCCEEDED
         assert [attempt.outcome for attempt in job.attempts()] == ["lost"]
         assert account(first, [job.id], ledger).starts == 2
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_no_worker_is_taken_for_lost_when_the_machines_clock_is_set_forward(
+    store_url: str, ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a sleep: every lease of a store that goes by this clock has run out at that moment."""
+    seconds, nanoseconds, ahead = time.time, time.time_ns, [0]
+    monkeypatch.setattr(time, "time", lambda: seconds() + ahead[0])
+    monkeypatch.setattr(time, "time_ns", lambda: nanoseconds() + ahead[0] * 1_000_000_000)
+    go = threading.Event()
+    with ExitStack() as end:
+        apps = [end.enter_context(Rota(store_url)) for _ in range(4)]
+        for app in apps:
+
+            @app.task(name="long", max_attempts=1)
+            def long() -> None:
+                with noted(ledger):
+                    go.wait(PATIENCE)
+
+            end.enter_context(working(app, lease=5.0, concurrency=1))  # a third of it is long enough for a beat
+        job = apps[0].send("long")
+        eventually(lambda: starts(ledger) == 1)
+        joined = {
+            worker.id: worker.lease_until for worker in eventually(lambda: len(apps[0].workers()) == 4 and apps[0].workers())
+        }
+        eventually(lambda: all(worker.lease_until > joined[worker.id] for worker in apps[0].workers()))
+        for _ in range(2):
+            ahead[0] += 3_600
+            eventually(lambda: all(worker.lease_until > machine_now() for worker in apps[0].workers()))
+        go.set()
+        assert job.wait(PATIENCE).status is State.SUCCEEDED
+        assert {worker.id for worker in apps[0].workers()} == joined.keys()
+    assert (job.attempt, starts(ledger)) == (1, 1)
