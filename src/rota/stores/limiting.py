@@ -15,15 +15,14 @@ from msgspec import Struct
 
 from rota.clock import SECOND, Micros
 from rota.model import Ask, Claimed, Places, Round
-from rota.rules.admission import Candidate, Usage, admit, opens_at, spare_for
+from rota.rules.admission import Candidate, Usage, admit, opens_at
 from rota.rules.instances import Instance
-from rota.rules.sizes import Concurrency, Rate, Size, read_size
+from rota.rules.sizes import Concurrency, Rate, Size
 from rota.stores.base import Limits
 from rota.stores.database import Call, Database, Row, Send
+from rota.stores.measuring import AGAIN, Asked, Rooms, lock_rooms
+from rota.stores.opening import open_rooms
 from rota.stores.rows import as_json, claimed
-
-AGAIN: Micros = 60 * SECOND
-"""A room that holds jobs is looked at after so long, whatever else happens."""
 
 _TURNS = 8
 """Claims in one round, at most, or openings of rooms in their place."""
@@ -31,37 +30,10 @@ _OPENINGS = 3
 """How many of them may open rooms."""
 _BATCH = 200
 """Candidates that are looked at together once one was held."""
-_ROOMS = 100
-"""Rooms that are opened together."""
-_FREED = 200
-"""Jobs that a room frees together, in each queue."""
 _WIDER = 8
 """So many times more are freed the next time by a room whose freed jobs turned out to wait for others."""
-_NONE = -1
-"""However few places are noted, they are counted."""
 _KEEP: Micros = 3_600 * SECOND
 """The last start of a rate is remembered for so long beyond its interval, in case the rate becomes slower."""
-
-
-class _Asked(Struct, frozen=True):
-    """What stays the same in one round."""
-
-    ask: Ask
-    limits: Limits
-    names: Sequence[str]
-    """Of the limits that the worker knows."""
-    now: Micros | None
-
-    def sizes(self, overrides: Iterable[Row]) -> Mapping[str, Size]:
-        return self.limits.sizes({name: read_size(size) for name, size in overrides})
-
-    @property
-    def rooms_due(self) -> Call:
-        return "rooms_due", {"names": self.names, "worker": self.ask.worker, "now": self.now}
-
-    @property
-    def next_opening(self) -> Call:
-        return "next_opening", {"names": self.names, "now": self.now}
 
 
 class _Step(Struct, frozen=True):
@@ -84,30 +56,9 @@ class _Step(Struct, frozen=True):
     next_in: Micros | None = None
 
 
-class _Room(Struct, frozen=True):
-    """A locked room as it is."""
-
-    usage: Usage
-    opens_at: Micros | None
-    look_at: Micros | None
-
-
-class _Rooms(Struct, frozen=True):
-    """Locked rooms, and the moment after that."""
-
-    known: Mapping[Instance, _Room]
-    over: Sequence[str]
-    """The notes of places of which none counts, as JSON by room."""
-    now: Micros
-
-    @property
-    def usage(self) -> Mapping[Instance, Usage]:
-        return {room: known.usage for room, known in self.known.items()}
-
-
 def admit_jobs(database: Database, ask: Ask, limits: Limits, now: Micros | None) -> Round:
     """`Store.admit`. An error may come after a transaction that claimed: the worker gets to `reconcile` then, as after any."""
-    asked = _Asked(ask, limits, list(limits.sizes({})), now)
+    asked = Asked(ask, limits, list(limits.sizes({})), now)
     if database.looks_first:
         opening = database.read(*asked.next_opening)  # before the look at what is due, so that no moment falls between them
         if not _anything(database, asked):
@@ -120,7 +71,7 @@ def admit_jobs(database: Database, ask: Ask, limits: Limits, now: Micros | None)
         step = database.decide(partial(_claim, asked, len(claims), mixed, opened < _OPENINGS))
         if step.due:
             opened, next_in = opened + 1, 0
-            elsewhere |= database.decide(partial(_open, asked, wider))
+            elsewhere |= database.decide(partial(open_rooms, asked, wider))
             continue
         claims += step.claimed
         places.update(step.places)
@@ -140,7 +91,7 @@ def admit_jobs(database: Database, ask: Ask, limits: Limits, now: Micros | None)
 # -- claiming -----------------------------------------------------------------------------------
 
 
-def _claim(asked: _Asked, placed: int, mixed: bool, may_open: bool, send: Send, last: Send) -> _Step:
+def _claim(asked: Asked, placed: int, mixed: bool, may_open: bool, send: Send, last: Send) -> _Step:
     """Claim behind so many that are claimed already; `mixed` says whether limits had a say so far.
 
     As many candidates are looked at as there are slots; then more where one was held, or where none has limits and they may
@@ -163,7 +114,7 @@ def _claim(asked: _Asked, placed: int, mixed: bool, may_open: bool, send: Send, 
         return _Step(over=True, next_in=_until(*last([asked.next_opening, asked.rooms_due])))
     needs = _needs(asked, jobs)
     concerned = {*marks.values(), *(room for needed in set(needs.values()) for room in needed)}
-    sizes, rooms = _lock(asked, concerned, len(jobs), send)
+    sizes, rooms = lock_rooms(asked, concerned, len(jobs), send)
     admitted, held, after = _decide(jobs, needs, sizes, rooms, slots, at_once, left)
     diverted = _diverted(marks, needs, sizes, rooms, admitted, held)
     looked = len(admitted) + len(held)
@@ -192,7 +143,7 @@ def _candidates(rows: Sequence[Row]) -> tuple[list[Claimed], dict[str, Instance]
     return claimed(row[:12] for row in rows), {row[0]: Instance(row[12], row[13]) for row in rows if row[12] is not None}
 
 
-def _needs(asked: _Asked, jobs: Iterable[Claimed]) -> dict[str, tuple[Instance, ...]]:
+def _needs(asked: Asked, jobs: Iterable[Claimed]) -> dict[str, tuple[Instance, ...]]:
     """The rooms that each job needs, of the limits that the worker knows. Most need the same as another."""
     known: dict[tuple[Instance, ...], tuple[Instance, ...]] = {}
     needs = {}
@@ -204,38 +155,11 @@ def _needs(asked: _Asked, jobs: Iterable[Claimed]) -> dict[str, tuple[Instance, 
     return needs
 
 
-def _lock(asked: _Asked, concerned: Iterable[Instance], many: int, send: Send) -> tuple[Mapping[str, Size], _Rooms]:
-    """Lock rooms, all claims in the same order, and only then see what is so: sizes, what runs, and what time it is.
-
-    Nothing is counted in rooms that surely have places for so many jobs, as they are declared; a smaller size may be set.
-    """
-    if not (rooms := sorted(concerned)):
-        return {}, _Rooms({}, (), 0)
-    declared = asked.limits.sizes({})
-    wanted = {room: spare_for(many, declared.get(room.limit)) for room in rooms}
-    measure = ("measure", {"rooms": _json_of(wanted), "now": asked.now})
-    _, overrides, measured = send([("lock_rooms", {"rooms": _json(rooms)}), ("overrides", {}), measure])
-    sizes = asked.sizes(overrides)
-    if any(spare_for(many, sizes.get(room.limit)) < enough for room, enough in wanted.items()):
-        wanted = {room: spare_for(many, sizes.get(room.limit)) for room in rooms}
-        [measured] = send([("measure", {"rooms": _json_of(wanted), "now": asked.now})])
-    return sizes, _measured(measured)
-
-
-def _measured(rows: Sequence[Row]) -> _Rooms:
-    known = {
-        Instance(name, key): _Room(Usage(taken if running is None else running, started_at, closed_until), opens_at, look_at)
-        for name, key, started_at, closed_until, opens_at, look_at, taken, running, _, _ in rows
-    }
-    over = [row[8] for row in rows if row[8] is not None and row[8] != "[]"]
-    return _Rooms(known, over, max((row[9] for row in rows), default=0))
-
-
 def _decide(
     jobs: Sequence[Claimed],
     needs: Mapping[str, tuple[Instance, ...]],
     sizes: Mapping[str, Size],
-    rooms: _Rooms,
+    rooms: Rooms,
     slots: int,
     at_once: int,
     limit: int,
@@ -259,7 +183,7 @@ def _diverted(
     marks: Mapping[str, Instance],
     needs: Mapping[str, tuple[Instance, ...]],
     sizes: Mapping[str, Size],
-    rooms: _Rooms,
+    rooms: Rooms,
     admitted: Mapping[str, None],
     held: Mapping[str, Instance],
 ) -> list[Instance]:
@@ -285,7 +209,7 @@ def _writes(
     worker: str,
     claims: Sequence[Claimed],
     places: Mapping[str, Places],
-    rooms: _Rooms,
+    rooms: Rooms,
     held: Mapping[str, Instance],
     now: Micros | None,
 ) -> list[Call]:
@@ -307,7 +231,7 @@ def _writes(
 
 
 def _notes(
-    rooms: _Rooms,
+    rooms: Rooms,
     sizes: Mapping[str, Size],
     after: Mapping[Instance, Usage],
     holding: Iterable[Instance],
@@ -336,61 +260,10 @@ def _notes(
     return [("note_rooms", {"rooms": as_json(notes)})] if notes else []
 
 
-# -- opening ------------------------------------------------------------------------------------
-
-
-def _open(asked: _Asked, wider: Mapping[Instance, int], send: Send, last: Send) -> bool:
-    """Queue again as many jobs of each room to look at as it may have room for; say whether some are of other queues.
-
-    A room of a limit that this worker does not know, although it knows the tasks, holds nobody any more.
-    """
-    due, overrides = send(
-        [
-            ("due_rooms", {"names": asked.names, "worker": asked.ask.worker, "limit": _ROOMS, "now": asked.now}),
-            ("overrides", {}),
-        ]
-    )
-    if not due:
-        return False
-    sizes = asked.sizes(overrides)
-    [measured] = send([("measure", {"rooms": _json_of({Instance(*row): _NONE for row in due}), "now": asked.now})])
-    rooms = _measured(measured)
-    freeing: dict[int, list[Instance]] = {}
-    gone: list[Instance] = []
-    notes = []
-    for room, known in rooms.known.items():
-        size = sizes.get(room.limit)
-        opening = rooms.now if size is None else opens_at(size, known.usage, rooms.now)
-        look = rooms.now + AGAIN
-        if size is None:
-            gone.append(room)
-            look = rooms.now
-        elif opening == rooms.now:
-            space = size.most - known.usage.running if isinstance(size, Concurrency) else 1
-            many = min(space * wider.get(room, 1), _FREED)
-            freeing.setdefault(many, []).append(room)
-            if many < space:
-                look = rooms.now
-        elif opening is not None:
-            look = min(look, opening)
-        notes.append((room.limit, room.key, None, None, opening if opening != rooms.now else None, look))
-    calls: list[Call] = [("free", {"rooms": _json(freed), "many": many}) for many, freed in freeing.items()]
-    if gone:
-        calls.append(("free_ours", {"rooms": _json(gone), "many": _FREED, "worker": asked.ask.worker}))
-    freed = len(calls)
-    calls.append(("note_rooms", {"rooms": as_json(notes)}))
-    calls += [("drop_places", {"over": over}) for over in rooms.over]
-    queues = [queue for answer in send(calls)[:freed] for (queue,) in answer]
-    elsewhere = not set(asked.ask.queues).issuperset(queues)
-    if elsewhere or len(queues) > min(asked.ask.slots, asked.ask.limit):
-        last([("ring", {})])
-    return elsewhere
-
-
 # -- looking ------------------------------------------------------------------------------------
 
 
-def _anything(database: Database, asked: _Asked) -> bool:
+def _anything(database: Database, asked: Asked) -> bool:
     """Whether there is anything to claim or to open, found without a lock."""
     queues = list(asked.ask.queues)
     return bool((queues and database.read("peek", {"queues": queues})) or database.read(*asked.rooms_due))
@@ -400,12 +273,3 @@ def _until(opening: Sequence[Row], due: Sequence[Row] = ()) -> Micros | None:
     """How long until time makes room; a room that is to be looked at may have some now."""
     at, now = opening[0]
     return 0 if due else None if at is None else max(0, at - now)
-
-
-def _json(rooms: Iterable[Instance]) -> str:
-    return as_json([(room.limit, room.key) for room in rooms])
-
-
-def _json_of(enough: Mapping[Instance, int]) -> str:
-    """Rooms to measure, and how many places may be noted in each before they are counted."""
-    return as_json([(room.limit, room.key, many) for room, many in enough.items()])
