@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from urllib.parse import quote, unquote
 
@@ -103,20 +103,23 @@ def slow(url: str, setting: str) -> Store:
     return open_store(f"{url}&options={quote(f'-c {setting}')}")
 
 
-@pytest.mark.parametrize(
-    ("setting", "told"),
-    [
-        ("lock_timeout=100", "gave up waiting for a lock .*pg_blocking_pids.*lock_timeout"),
-        ("statement_timeout=300", "ended a query .*raise this user's statement_timeout"),
-    ],
-)
-def test_a_time_out_that_is_in_the_way_is_named(postgres_server: PostgresServer, url: str, setting: str, told: str) -> None:
-    with closing(slow(url, setting)) as store, psycopg.connect(postgres_server.url()) as other:
+def test_a_wait_for_a_lock_that_a_user_may_not_have_is_named(postgres_server: PostgresServer, url: str) -> None:
+    with closing(slow(url, "lock_timeout=100")) as store, psycopg.connect(postgres_server.url()) as other:
         store.open()
-        table = psycopg.sql.Identifier(unquote(url.partition("&schema=")[2]), "rota_workers")
-        other.execute(psycopg.sql.SQL("lock table {}").format(table))
-        with pytest.raises(StoreUnavailable, match=told):
+        other.execute(locked(url))
+        with pytest.raises(StoreUnavailable, match=r"gave up waiting for a lock .*pg_blocking_pids.*lock_timeout"):
             store.workers()
+
+
+def test_a_query_that_is_ended_is_named_with_what_may_have_ended_it(postgres_server: PostgresServer, url: str) -> None:
+    with closing(open_store(url)) as store, psycopg.connect(postgres_server.url()) as other:
+        store.open()
+        other.execute(locked(url))
+        [error] = looked(
+            store, lambda: other.execute("select pg_cancel_backend(pid) from pg_locks where not granted").fetchone()
+        )
+    assert isinstance(error, StoreUnavailable)
+    assert "raise this user's statement_timeout if that is what did" in str(error)
 
 
 def test_that_a_user_may_only_read_is_told_apart_from_a_standby(url: str) -> None:
@@ -127,14 +130,10 @@ def test_that_a_user_may_only_read_is_told_apart_from_a_standby(url: str) -> Non
 
 def test_a_worker_whose_connection_may_not_rest_is_told_why(url: str) -> None:
     """The server says it before it goes away, while the worker sleeps."""
-    store = slow(url, "idle_session_timeout=100")
-    store.open()
-    line = store.line()
-    with pytest.raises(StoreUnavailable, match=r"not used for a while .*set idle_session_timeout to 0"):
+    told = pytest.raises(StoreUnavailable, match=r"not used for a while .*set idle_session_timeout to 0")
+    with closing(slow(url, "idle_session_timeout=200")) as store, told, closing(store.line()) as line:
         for _ in range(2):
             rung(line, 5)
-    line.close()
-    store.close()
 
 
 def test_transactions_that_postgres_ends_easily_are_warned_of(url: str) -> None:
@@ -178,25 +177,38 @@ def test_a_pooler_without_a_connection_left_says_so(postgres_server: PostgresSer
 
 
 def test_who_goes_away_in_the_midst_of_a_query_and_says_nothing_is_away(postgres_server: PostgresServer, url: str) -> None:
-    answers: list[BaseException] = []
-
-    def look(store: Store) -> None:
-        try:
-            store.workers()
-        except StoreError as error:
-            answers.append(error)
-
-    schema = url.partition("&schema=")[2]
+    waiting = "select 1 from pg_locks where not granted"
     with (
         bouncing(postgres_server.directory) as bouncer,
         psycopg.connect(postgres_server.url()) as other,
-        closing(open_store(f"{bouncer.url()}&schema={schema}")) as store,
+        closing(open_store(f"{bouncer.url()}&schema={url.partition('&schema=')[2]}")) as store,
     ):
         store.open()
-        other.execute(psycopg.sql.SQL("lock table {}").format(psycopg.sql.Identifier(unquote(schema), "rota_workers")))
-        looking = threading.Thread(target=look, args=(store,))
-        looking.start()
-        eventually(lambda: other.execute("select 1 from pg_locks where not granted").fetchone())
-        bouncer.kill()
-        looking.join()
-    assert [(type(answer), "cannot be reached" in str(answer)) for answer in answers] == [(StoreUnavailable, True)]
+        other.execute(locked(url))
+        [error] = looked(store, lambda: other.execute(waiting).fetchone(), bouncer.kill)
+    assert isinstance(error, StoreUnavailable)
+    assert "cannot be reached" in str(error)
+
+
+def locked(url: str) -> psycopg.sql.Composed:
+    """What keeps everyone from the workers' table."""
+    table = psycopg.sql.Identifier(unquote(url.partition("&schema=")[2]), "rota_workers")
+    return psycopg.sql.SQL("lock table {}").format(table)
+
+
+def looked(store: Store, until: Callable[[], object], then: Callable[[], object] = lambda: None) -> list[StoreError]:
+    """What a look at the workers meets, in a thread of its own, once this is true and that was done."""
+    errors: list[StoreError] = []
+
+    def look() -> None:
+        try:
+            store.workers()
+        except StoreError as error:
+            errors.append(error)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    eventually(until)
+    then()
+    looking.join()
+    return errors
