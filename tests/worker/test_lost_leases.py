@@ -81,9 +81,8 @@ def test_no_worker_is_taken_for_lost_when_the_machines_clock_is_set_forward(
             end.enter_context(working(app, lease=5.0, concurrency=1))  # a third of it is long enough for a beat
         job = apps[0].send("long")
         eventually(lambda: starts(ledger) == 1)
-        joined = {
-            worker.id: worker.lease_until for worker in eventually(lambda: len(apps[0].workers()) == 4 and apps[0].workers())
-        }
+        rows = eventually(lambda: apps[0].workers() if len(apps[0].workers()) == len(apps) else [])
+        joined = {worker.id: worker.lease_until for worker in rows}
         eventually(lambda: all(worker.lease_until > joined[worker.id] for worker in apps[0].workers()))
         for _ in range(2):
             ahead[0] += 3_600

@@ -66,6 +66,7 @@ class Pulse:
         self._thread = threading.Thread(target=self._serve, name="rota-pulse", daemon=True)
         self._beat_at = 0.0
         self._beaten_at = time.monotonic()
+        self._ahead = time.time() - self._beaten_at
         self._reap_at = 0.0
         self._prune_at = time.monotonic() + _PRUNE
 
@@ -112,6 +113,7 @@ class Pulse:
 
     def _round(self) -> None:
         self._signs.beat()
+        self._clock_was_set()
         now = time.monotonic()
         if now >= self._beat_at or self._crew.in_hand:
             self._beat()
@@ -124,11 +126,24 @@ class Pulse:
             self._store.expire(self._dead[0], self._app.now())
             self._dead.popleft()
             self._reap_at = now
-        if now >= self._reap_at:
+        if now >= self._reap_at and not self._clock_was_set():
             self._reap(now)
         if now >= self._prune_at:
             self._prune(now)
         self._stopping.wait(min(_BUSY, self._interval, max(0.01, self._reap_at - now)))
+
+    def _clock_was_set(self) -> bool:
+        """Whether the machine slept or its clock was set forward since the last call: then beat soon, and reap later.
+
+        Where that is the store's clock every lease seems to have run out, and all workers get time to notice and to beat.
+        """
+        now = time.monotonic()
+        before, self._ahead = self._ahead, time.time() - now
+        if self._ahead - before <= self._interval:
+            return False
+        self._beat_at = now
+        self._reap_at = now + 2 * self._interval
+        return True
 
     def _beat(self) -> None:
         worker = self._identity.id
