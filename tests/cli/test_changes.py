@@ -233,6 +233,7 @@ def test_what_goes_on_counts_and_asks_about_what_is_left_alone(shop: Shop, call:
     assert result.stdout.endswith(f"cancelled {left} of {left} job{'s' if left > 1 else ''}\n")
     assert [job.refresh().status for job in jobs[3:]] == [State.QUEUED] * 2
     assert call("jobs", "cancel", *filter, "--before", jobs[0].id, "--yes") == "no such jobs\n"
+    assert "no queue is named 'mial'" in call.result("jobs", "cancel", "--queue", "mial", "--before", jobs[0].id).stderr
 
 
 def test_only_what_was_looked_at_and_not_changed_is_said_to_have_stayed(

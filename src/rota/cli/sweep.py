@@ -93,12 +93,12 @@ def counted(app: Rota, which: Where, before: str | None) -> dict[State, int]:
 
     Raises `ConfigError` for a queue that does not exist.
     """
+    app.jobs(status=which.states, queue=which.queue, task=which.task, key=which.key, limit=1)  # which knows the queue, or not
     numbers = dict.fromkeys(State, 0)
     if which.key is not None or before is not None:  # what the store has counted knows of neither
         for job in _each(app, which, before):
             numbers[job.state] += 1
         return numbers
-    app.jobs(status=which.states, queue=which.queue, task=which.task, limit=1)  # which knows the queue, or refuses it
     if which.task is None and not any(state.final for state in which.states):
         for each in app.store.unfinished():  # what is finished may be much more
             numbers[each.state] += each.jobs if each.state in which.states and which.queue in (None, each.queue) else 0
