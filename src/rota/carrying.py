@@ -56,8 +56,15 @@ class Carried:
         return text.decode()
 
     def unpack(self, text: str) -> None:
-        """Set the variables of this context to these values. What is not declared here is passed over."""
-        for name, value in msgspec.json.decode(text).items():
+        """Set the variables of this context to these values. What is not declared here is passed over.
+
+        Raises `ArgumentsError` where somebody damaged the row.
+        """
+        try:
+            values = msgspec.json.decode(text, type=dict[str, Any])
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise ArgumentsError(f"what the job carries along cannot be read ({error}): enqueue it anew") from error
+        for name, value in values.items():
             if (variable := self._variables.get(name)) is not None:
                 variable.set(value)
 
