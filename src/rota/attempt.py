@@ -227,19 +227,18 @@ def returned(run: Run, value: object) -> Returned:
     """The end of a body that returned. A result that cannot be stored is told and dropped: the work is done and stays so."""
     if not run.task.keep_result:
         return Returned()
-    if run.finishing and (run.result is not None or value is None):
-        return Returned(run.result)
-    return _kept(run, value)
+    return _kept(run, value, aloud=not run.finishing)  # else it counts only where that transaction was undone
 
 
-def _kept(run: Run, value: object) -> Returned:
+def _kept(run: Run, value: object, *, aloud: bool = True) -> Returned:
     try:
         result = run.task.signature.encode_result(value)
         weigh(result.encode(), run.task.desk.max_payload, f"the result of {run.task.name}")
         return Returned(result)
     except Exception as error:  # noqa: BLE001  # the value's own code may raise anything
         with suppress(Exception):  # nor must a log that fails: the work is done
-            log.warning("the result of %s (job %s) is not kept: %s", run.task.name, run.job.id, failure_of(error).message)
+            if aloud:
+                log.warning("the result of %s (job %s) is not kept: %s", run.task.name, run.job.id, failure_of(error).message)
         return Returned()
 
 

@@ -61,6 +61,8 @@ def run_eagerly(app: App, new: NewJob, task: Task[..., Any, Any], now: Micros) -
     claimed = Claimed(new.id, new.task, new.queue, new.args, 1, 0, new.max_attempts, new.priority, now, new.key, 0, new.context)
     run = Run(claimed, task)
     outcome = perform_inline(run)
+    if run.finishing and isinstance(outcome, Succeeded):
+        outcome = Succeeded(run.result)  # as after its commit
     event = ended(claimed, Ended(claimed.id, 1, outcome, run.took))
     tell([event])
     with Aftermath(task.hooks, task.desk.restore) as after:

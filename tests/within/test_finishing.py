@@ -60,7 +60,7 @@ def test_a_savepoint_that_is_rolled_back_takes_the_finish_along(shop: Shop, on: 
 
     job = pay.enqueue(1)
     assert str(shop.app.run_one()) == "ran pay"
-    assert job.refresh().status is State.SUCCEEDED
+    assert (job.refresh().status, job.result()) == (State.SUCCEEDED, "nothing paid")
     assert shop.found()[0] == [1]
 
 
