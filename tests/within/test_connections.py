@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -30,7 +28,6 @@ from rota import ArgumentsError
 from rota.stores.adding import MOST
 from within.conftest import Shop
 from within.drivers import an_async_engine, an_engine, asyncpg_place, path_of
-from working import eventually
 
 
 def use(shop: Shop, connection: Any) -> None:
@@ -264,59 +261,6 @@ def test_an_async_engine_that_commits_each_statement_commits_the_job(
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
-def test_a_cancelled_coroutine_hears_of_that_alone_where_its_engine_commits_each_statement(
-    postgres_shop: Shop, driver: str
-) -> None:
-    async def main() -> None:
-        with psycopg.connect(postgres_shop.url) as holder, psycopg.connect(postgres_shop.url, autocommit=True) as admin:
-            postgres_shop.send_receipt.using(connection=holder, key="k").enqueue(1)
-            async with (
-                an_async_engine(postgres_shop.url, driver, isolation_level="AUTOCOMMIT") as engine,
-                engine.connect() as connection,
-            ):
-                mine = postgres_shop.send_receipt.using(connection=connection, key="k")
-                waiting = asyncio.create_task(mine.aenqueue(2))
-                blocked = "select count(*) from pg_locks where not granted"
-                await asyncio.to_thread(eventually, lambda: admin.execute(blocked).fetchone() == (1,))
-                waiting.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await waiting
-            holder.rollback()
-
-    asyncio.run(main())
-    assert postgres_shop.found() == ([], [])
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no process can be stopped here")
-@pytest.mark.parametrize("many", [False, True])
-def test_a_coroutine_that_is_cancelled_leaves_no_transaction_open_on_asyncpgs_connection(
-    postgres_shop: Shop, many: bool
-) -> None:
-    async def main() -> None:
-        connection = await asyncpg.connect(**asyncpg_place(postgres_shop.url))
-        task = postgres_shop.send_receipt.using(connection=connection)
-        await task.aenqueue(1)  # from now on its first statement is the one that begins
-        for wait in range(12):  # once the server has heard it, or not yet
-            os.kill(connection.get_server_pid(), signal.SIGSTOP)
-            try:
-                going = asyncio.create_task(task.aenqueue_many([(2,)] * 3) if many else task.aenqueue(2))
-                for _ in range(wait):
-                    await asyncio.sleep(0)
-                going.cancel()
-                await asyncio.sleep(0)
-            finally:
-                os.kill(connection.get_server_pid(), signal.SIGCONT)
-            with pytest.raises(asyncio.CancelledError):
-                await going
-            assert not connection.is_in_transaction()
-        await task.aenqueue(3)
-        await connection.close()
-
-    asyncio.run(main())
-    assert [number for number in postgres_shop.found()[1] if number != 2] == [1, 3]
-
-
 def test_an_asyncpg_connection_outside_of_a_transaction_commits_the_job(postgres_shop: Shop) -> None:
     async def main() -> None:
         connection = await asyncpg.connect(**asyncpg_place(postgres_shop.url))
@@ -345,33 +289,6 @@ if sys.version_info >= (3, 12):  # sqlite3 has no autocommit before
 
         asyncio.run(main())
         assert sqlite_shop.found() == ([], [1, 3, 4, 5])
-
-
-def test_a_coroutine_that_is_cancelled_while_it_waits_to_begin_leaves_no_transaction_open(sqlite_shop: Shop) -> None:
-    """Where each statement is committed nobody would end it: the file would stay locked."""
-    path = path_of(sqlite_shop.url)
-
-    async def main() -> None:
-        async with aiosqlite.connect(path, isolation_level=None) as connection:
-            with closing(sqlite3.connect(path, isolation_level=None)) as other:
-                reached, loop = asyncio.Event(), asyncio.get_running_loop()
-                other.execute("begin immediate")
-                await connection.set_trace_callback(
-                    lambda text: loop.call_soon_threadsafe(reached.set) if text == "begin immediate" else None
-                )
-                waiting = asyncio.create_task(sqlite_shop.send_receipt.using(connection=connection).aenqueue(1))
-                await reached.wait()
-                waiting.cancel()
-                other.execute("rollback")
-                with pytest.raises(asyncio.CancelledError):
-                    await waiting
-                assert not connection.in_transaction
-                other.execute("begin immediate")
-                other.execute("rollback")
-            await sqlite_shop.send_receipt.using(connection=connection).aenqueue(2)
-
-    asyncio.run(main())
-    assert sqlite_shop.found() == ([], [2])
 
 
 def test_sqlite3_begins_a_transaction_as_it_would_for_the_callers_own_statement(sqlite_shop: Shop) -> None:
