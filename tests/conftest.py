@@ -17,6 +17,8 @@ from rota.stores.base import Store
 if TYPE_CHECKING:
     from servers import PostgresServer
 
+pytest_plugins = ["browsing.fixtures"]
+
 STORES = ("sqlite", "memory", "postgres")
 PATIENCE = 10.0
 """How many seconds something that was closed may take to be gone."""

@@ -1,0 +1,72 @@
+"""Visitors of a site: their pages, what these complain of, and what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page
+
+PATIENCE = 20_000
+"""How many milliseconds something on a page may take."""
+
+
+class Visits:
+    """Pages that a test looks at, each of a visitor of its own.
+
+    What a page's console calls an error, such as a style that a policy forbids or a script that raises, is in `complaints`, for
+    which the test fails in the end. That an answer is no success is not: it is for the test to tell whether that is right.
+    """
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._pages: list[Page] = []
+        self.complaints: list[str] = []
+
+    def page(self, **options: Any) -> Page:
+        """A page of a new visitor; `options` are of Playwright's `new_context`."""
+        page = self._browser.new_context(**{"reduced_motion": "reduce", **options}).new_page()
+        page.set_default_timeout(PATIENCE)
+        page.on("console", self._hear)
+        page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
+        self._pages.append(page)
+        return page
+
+    def seen(self, picture: Callable[[int], Path]) -> list[str]:
+        """What each page shows, in words, after a picture of it was written where that is told."""
+        return [_seen(page, picture(number)) for number, page in enumerate(self._pages, 1)]
+
+    def close(self) -> None:
+        for page in self._pages:
+            page.context.close()
+
+    def _hear(self, said: ConsoleMessage) -> None:
+        if said.type == "error" and not said.text.startswith("Failed to load resource: the server responded"):
+            self.complaints.append(f"{said.location.get('url', '')}: {said.text}")
+
+
+def accessible(page: Page) -> None:
+    """Raise for what axe-core finds that keeps somebody from using a page, in its light and in its dark colours."""
+    page.evaluate(AXE_SCRIPT)
+    found = [fault for scheme in ("light", "dark") for fault in _faults(page, scheme)]
+    assert not found, f"not everybody can use {page.url}:\n" + "\n".join(found)
+
+
+def _faults(page: Page, scheme: Literal["light", "dark"]) -> list[str]:
+    page.emulate_media(color_scheme=scheme)
+    violations = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+    return [
+        f"{each['id']} ({scheme}): {each['help']}: {node['html']}: {node['failureSummary']}"
+        for each in violations
+        for node in each["nodes"]
+    ]
+
+
+def _seen(page: Page, picture: Path) -> str:
+    try:
+        page.screenshot(path=picture, full_page=True, timeout=5_000)
+        return f"{page.url}\n{page.title()}\n\n{page.inner_text('body', timeout=5_000)}\n\nA picture of it: {picture}"
+    except Error as error:  # the page may have crashed, or never been there
+        return f"{page.url}: {error}"
