@@ -8,10 +8,10 @@ from rota import events
 from rota.app import Rota
 from rota.attempt import Run
 from rota.errors import StoreUnavailable
-from rota.model import Again, Cancelled, Ended, Failed, Failure, Outcome, Released, Snoozed, Succeeded
+from rota.model import Again, Cancelled, Ended, Failed, Failure, JobRow, Outcome, Released, Snoozed, State, Succeeded
 from rota.rules.decide import keeps
 from rota.stores.base import Store
-from rota.stores.finishing import has_succeeded
+from rota.stores.finishing import at_sight, has_succeeded
 from rota.worker.hooks import HookThread
 
 log = logging.getLogger("rota")
@@ -81,13 +81,18 @@ class Recorder:
 
     def _written_before(self, handed: list[Handed], counted: frozenset[str]) -> frozenset[str]:
         """Those outcomes that an earlier try wrote, whose answer was lost with the connection."""
-        return frozenset(run.job.id for run, outcome in handed if run.job.id not in counted and self._written(run, outcome))
+        left = [(run, outcome) for run, outcome in handed if run.job.id not in counted]
+        rows = {row.id: row for row in self._store.get([run.job.id for run, _ in left])}
+        return frozenset(run.job.id for run, outcome in left if self._written(run, outcome, rows.get(run.job.id)))
 
-    def _written(self, run: Run, outcome: Outcome) -> bool:
+    def _written(self, run: Run, outcome: Outcome, row: JobRow | None) -> bool:
         """Whether the store has this outcome. A lease may have been lost with the connection: then it has another."""
         id, claim = run.job.id, run.job.claim
+        stands = at_sight(run.worker, claim, row)
+        if row is None or stands is State.RUNNING:
+            return False
         if isinstance(outcome, Succeeded):
-            return has_succeeded(self._store, run.worker, id, claim)
+            return stands is State.SUCCEEDED or has_succeeded(self._store, run.worker, id, claim)
         name = _NAMES[type(outcome)]
         return any(note.claim == claim and note.outcome in (name, "cancelled") for note in self._store.attempts(id))
 
