@@ -57,7 +57,7 @@ def users(postgres_server: PostgresServer) -> Iterator[None]:
         ("postgres@", "lone@", "no room for another connection of this user .*raise its connection limit"),
         ("postgres@/postgres?", "shut_out@/closed?", "may not connect to the database .*have connect on it granted"),
         ("/postgres?", "/nowhere?", "has no such database .*create it, or correct the URL"),
-        ("?host=", "?port=5433&host=", "cannot be reached .*see that it runs"),
+        ("?host=", "?port=5433&host=", r"cannot be reached .*No such file or directory\): see that it runs"),
         ("?host=", "?target_session_attrs=standby&host=", "asks for a standby, which takes no writes.*leave it out of the URL"),
         ("?host=", "?target_session_attrs=any-old&host=", "parameter .*cannot be right .*correct it in the URL"),
         ("?host=", "?sslmode=verify&host=", "parameter .*cannot be right .*correct it in the URL"),

@@ -126,10 +126,13 @@ _OF_CONNECTING = (
 the first of these that fits is what matters most. One that is in none of these words is taken for a server that is away.
 """
 
+_ASKED = re.compile(r"\s+Is the server running [^\n]*\?")
+"""What libpq asks below its error; what is told says it already."""
+
 
 def meaning(error: psycopg.Error, place: str) -> StoreError:
     """What a driver's error means to whoever runs jobs, in one line."""
-    said = " ".join(str(error).split())
+    said = " ".join(_ASKED.sub("", str(error)).split())
     state = error.sqlstate or ""
     if found := _by_words(said, place, _OF_CONNECTING if not state else _FROM_POOLERS if state == "08P01" else ()):
         return found

@@ -40,7 +40,7 @@ def rota_under_test(pytestconfig: pytest.Config) -> Rota:
     named = str(pytestconfig.getini(INI)).strip()
     if not named:
         _fail(
-            f"which app rota_app is to be nothing says: set {INI} = module:attribute, for example {INI} = shop.tasks:app, "
+            f"nothing says which app rota_app is: set {INI} = module:attribute, for example {INI} = shop.tasks:app, "
             "in the part of your settings that is pytest's, or override the fixture rota_under_test with one that answers "
             'your app (or Rota("memory://") for a new one without tasks)'
         )
