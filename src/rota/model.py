@@ -257,7 +257,7 @@ class Failure(Struct, frozen=True):
         """The failure in one line: its message, with its type where the message alone says nothing."""
         if not self.message:
             return self.type
-        return f"KeyError: {self.message}" if self.type == "KeyError" else self.message
+        return f"{self.type}: {self.message}" if self.type in ("KeyError", "SystemExit") else self.message
 
 
 class Succeeded(Struct, frozen=True):

@@ -181,6 +181,21 @@ CASES: list[tuple[str, Any, str]] = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ValueError("no such order"), "no such order"),
+        (KeyError("order"), "KeyError: 'order'"),
+        (SystemExit(0), "SystemExit: 0"),
+        (SystemExit("bye"), "SystemExit: bye"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+    ],
+    ids=repr,
+)
+def test_a_reason_has_the_type_where_the_message_alone_says_nothing(error: BaseException, reason: str) -> None:
+    assert failure_of(error).reason == reason
+
+
 @pytest.mark.parametrize(("make", "message"), [(make, message) for _, make, message in CASES], ids=[name for name, *_ in CASES])
 def test_a_failure_is_safe_to_store_and_says_what_was_wrong(make: Any, message: str) -> None:
     error = raised(make())
