@@ -9,7 +9,7 @@ import pytest
 
 from cli.conftest import command, environment, on_terminal, run
 from rota import Rota
-from rota.cli.tables import Column, _fit
+from rota.cli.tables import Column, _cut, _fit, _width
 
 URL = "sqlite:///jobs.db"
 
@@ -87,6 +87,18 @@ def test_columns_that_may_go_go_before_others_are_cut_to_nothing() -> None:
     assert _fit(columns, [36, 30, 10, 80], 120) == {0: 36, 1: 30, 2: 10, 3: 38}
     assert set(_fit(columns, [36, 30, 10, 80], 66)) == {0, 1, 3}
     assert set(_fit(columns, [36, 30, 10, 80], 50)) == {0, 1}
+
+
+@pytest.mark.parametrize("text", ["日本語の長い名前のキュー", "e\u0301" * 20, "👩\u200d🚀" * 8, "a.b.c.日本語の長い名前"])
+@pytest.mark.parametrize("tells", [False, True])
+def test_names_of_any_script_are_cut_to_the_width(text: str, tells: bool) -> None:
+    for width in range(4, 14):
+        line = _cut(text, width, tail=(width - 1) * 2 // 3 if tells else 0)
+        assert width - 2 <= _width(line) <= width
+        head, _, tail = line.partition("…")
+        assert text.startswith(head)
+        assert text.endswith(tail)
+        assert not tail or _width(tail[0])
 
 
 def test_a_closed_output_ends_nothing_with_a_traceback(place: Path) -> None:

@@ -134,6 +134,8 @@ def _cut(text: str, width: int, tail: int) -> str:
     end = len(text)
     while end and _width(text[end - 1 :]) <= tail:
         end -= 1
+    while end < len(text) and not _width(text[end]):  # which belongs to what was cut off
+        end += 1
     room, begin = width - 1 - _width(text[end:]), 0
     while _width(text[: begin + 1]) <= room:
         begin += 1
@@ -151,4 +153,10 @@ def _line(text: str) -> str:
 def _width(text: str) -> int:
     if text.isascii():
         return len(text)
-    return sum(0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
+    return sum(map(_cells, text))
+
+
+def _cells(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):  # accents, and what joins
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
