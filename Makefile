@@ -8,18 +8,21 @@ TYPED := tests/typed/correct.py
 # One test process more than there are processors, for tests mostly wait, but at most four: each starts a server of its own.
 # They start hundreds of processes, which are not to compile Rota each time, even where Python is told to keep no bytecode.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
-PYTEST = $(BIN)/python -m compileall -q src tests && $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+PYTEST = $(BIN)/python -m compileall -q src examples tests && $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fast static bench clean
+.PHONY: help setup demo guestbook test check fast static bench clean
 
 help: ## list what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(INSTALLED) ## make .venv with Rota and all that its development needs
 
 demo: $(INSTALLED) ## watch a worker run jobs
 	@$(BIN)/rota demo
+
+guestbook: $(INSTALLED) ## serve the guestbook of examples/, with a worker beside it that sends its mail
+	@$(BIN)/python -m examples.guestbook
 
 test: $(INSTALLED) ## run every test, on every store
 	@$(PYTEST)

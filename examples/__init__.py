@@ -1,0 +1,1 @@
+"""Programs that use Rota, to start from."""

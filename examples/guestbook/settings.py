@@ -1,0 +1,127 @@
+"""What the guestbook is set up with: the environment, and the options of the command line before it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+OUTBOX = "file:guestbook-outbox"
+SECRET_FILE = "guestbook.secret"  # noqa: S105  # the name of a file
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """All that differs from one guestbook to another."""
+
+    database: str = "sqlite:///guestbook.db"
+    """A SQLite file, or `postgresql://user:password@host/name`."""
+    mail: str = OUTBOX
+    """`smtp://user:password@host:587`, or a folder for development."""
+    sender: str = "The guestbook <guestbook@example.org>"
+    secret: str
+    """Signs cookies and links: who knows it can sign in as anybody."""
+    url: str = "http://127.0.0.1:3000"
+    """Where people find the guestbook. Letters link there, and never to what a request says its host is."""
+    form_limit: int = 60
+    """How often each form may be sent from one network address in ten minutes."""
+    clock: Callable[[], float] = time.time
+    """Seconds since the epoch."""
+
+    @property
+    def https(self) -> bool:
+        return self.url.startswith("https://")
+
+    @property
+    def outbox(self) -> Path | None:
+        """The folder in which letters end, where no mail server is set."""
+        return Path(unquote(urlsplit(self.mail).path)) if self.mail.startswith("file:") else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the command line and the environment ask for."""
+
+    host: str
+    port: int
+    proxy: str | None
+    url: str | None
+    database: str
+    mail: str
+    sender: str
+    secret: str | None
+    form_limit: int
+
+    def settings(self, bound_to: int) -> Settings:
+        return Settings(
+            database=self.database,
+            mail=self.mail,
+            sender=self.sender,
+            secret=self.secret or kept_secret(Path(SECRET_FILE)),
+            url=(self.url or f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{bound_to}").rstrip("/"),
+            form_limit=self.form_limit,
+        )
+
+
+def asked(words: Sequence[str] | None = None) -> Asked:
+    """What is asked for. Ends the program at `--help`, and with status 2 at an option that cannot be right."""
+    parser = ArgumentParser(prog="guestbook", description="Serve a guestbook, with a worker beside the server for its mail.")
+    told = os.environ.get
+    parser.add_argument("--host", default="127.0.0.1", help="the network address to listen on (%(default)s)")
+    parser.add_argument("--port", type=int, default=3000, help="the port; 0 for any that is free (%(default)s)")
+    parser.add_argument("--proxy", help="the network address of the proxy in front, whose X-Forwarded-For is believed")
+    parser.add_argument(
+        "--url", default=told("GUESTBOOK_URL"), help="where people find it, for links in letters; or GUESTBOOK_URL"
+    )
+    parser.add_argument(
+        "--database",
+        default=told("GUESTBOOK_DATABASE", Settings.database),
+        help="sqlite:///file or postgresql://user:password@host/name; or GUESTBOOK_DATABASE (%(default)s)",
+    )
+    parser.add_argument(
+        "--smtp",
+        default=told("GUESTBOOK_SMTP", OUTBOX),
+        metavar="URL",
+        help="smtp://user:password@host:587, or file:folder, which /outbox shows; or GUESTBOOK_SMTP (%(default)s)",
+    )
+    parser.add_argument(
+        "--sender",
+        default=told("GUESTBOOK_SENDER", Settings.sender),
+        help="who the letters are from; or GUESTBOOK_SENDER (%(default)s)",
+    )
+    parser.add_argument(
+        "--form-limit",
+        type=int,
+        default=Settings.form_limit,
+        metavar="NUMBER",
+        help="how often each form may be sent from one network address in ten minutes (%(default)s)",
+    )
+    parser.epilog = f"GUESTBOOK_SECRET signs cookies and links; without it, one is made and kept in {SECRET_FILE}."
+    given = parser.parse_args(words)
+    return Asked(
+        host=given.host,
+        port=given.port,
+        proxy=given.proxy,
+        url=given.url,
+        database=given.database,
+        mail=given.smtp,
+        sender=given.sender,
+        secret=told("GUESTBOOK_SECRET"),
+        form_limit=given.form_limit,
+    )
+
+
+def kept_secret(path: Path) -> str:
+    """The secret in this file, which is made where it is missing: links in letters outlive the process."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_text("utf-8")
+    with os.fdopen(descriptor, "w") as file:
+        file.write(made := secrets.token_urlsafe(32))
+    return made
