@@ -63,7 +63,8 @@ def test_its_lines_are_objects_where_the_workers_are(yard: Yard) -> None:
     first = next(line for line in told if line["message"].startswith("supervisor (pid"))
     assert {"at", "level", "message", "logger"} == set(first)
     hello = next(line for line in told if line["message"].startswith("worker "))
-    assert f"(pid {hello['process']}) on " in hello["message"]
+    assert f"(pid {hello['pid']}) on " in hello["message"]
+    assert hello["process"] == str(hello["pid"])  # for lack of a name
     assert told[-1]["message"] == "all workers have ended"
 
 

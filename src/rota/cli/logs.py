@@ -189,7 +189,7 @@ class _Clock:
 
 
 def json_lines(process: str | None = None) -> Line:
-    """One object a line, with `process` in it, where that is given."""
+    """One object a line, with the `process` and its `pid` in it, where that is given."""
     return json_line if process is None else lambda record: json_line(record, process)
 
 
@@ -200,7 +200,7 @@ def json_line(record: logging.LogRecord, process: str | None = None) -> str:
         "level": record.levelname.lower(),
     }
     if process is not None:
-        told["process"] = process
+        told |= {"process": process, "pid": os.getpid()}
     event = getattr(record, "rota", None)
     if isinstance(event, Event):
         told |= {
