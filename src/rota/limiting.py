@@ -20,6 +20,8 @@ _ROOMY = 4
 """A limit of at least so many places leaves some to jobs that are claimed ahead."""
 _REMEMBERED = 10_000
 """So many jobs without a usable key are remembered at the most: ten times what one claim looks at."""
+_LONGEST = 86_400 * SECOND
+"""For so long does a job that reports somebody else's limit close a room at the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +115,15 @@ class Limiting:
         return instances_of(limited.task.limits, by_name(limited.signature, by_position, named))
 
     def closes(self, job: Claimed, outcome: Outcome) -> tuple[tuple[tuple[str, str], ...], int]:
-        """The rooms that an attempt's outcome closes, by name and key, and for how long: `Ended.closes` and `closes_for`."""
+        """The rooms that an attempt's outcome closes, by name and key, and for how long: `Ended.closes` and `closes_for`.
+
+        That is a day at the most: nobody but time opens a room again, and after that one job asks anew.
+        """
         match outcome:
             case Again(closing=Closing(limits, wait)) | Failed(closing=Closing(limits, wait)):
                 rooms = self.instances(job.id, job.task, job.args)
                 self.bad.pop(job.id, None)
-                return tuple((room.limit, room.key) for room in rooms if room.limit in limits), wait
+                return tuple((room.limit, room.key) for room in rooms if room.limit in limits), min(wait, _LONGEST)
             case _:
                 return (), 0
 

@@ -501,6 +501,25 @@ def test_a_shorter_report_does_not_shorten_a_longer_one(clocked: Rota, clock: Cl
     assert states(*jobs) == ["failed", "failed"]
 
 
+@pytest.mark.parametrize("wait", [timedelta(days=30), 1e18])
+def test_a_report_closes_a_limit_for_a_day_at_the_most(clocked: Rota, clock: Clock, wait: Any) -> None:
+    """Nobody but time opens it again, and a partner may say anything."""
+    said = [wait]
+
+    @clocked.task(name="call", rate="1/s", max_attempts=2)
+    def call() -> None:
+        if said:
+            raise Retry(said.pop(), limit=True)
+
+    first, second = call.enqueue_many([()] * 2)
+    assert [str(event) for event in clocked.drain()] == ["failed call on attempt 1: the task asked for another attempt"]
+    clock.forward(24 * 3600 - 1)
+    assert clocked.drain() == []
+    clock.forward(1)
+    assert [str(event) for event in clocked.drain()] == ["ran call"]
+    assert states(first, second) == ["scheduled", "succeeded"]
+
+
 # -- others -------------------------------------------------------------------------------------
 
 
