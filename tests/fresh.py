@@ -39,3 +39,15 @@ def ready_url(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterat
     server: PostgresServer = request.getfixturevalue("postgres_server")
     with server.tables() as url:
         yield url
+
+
+@contextmanager
+def fresh_database(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    """The URL of an empty database of this kind, for programs that keep tables of their own beside the store's."""
+    if kind != "postgres":
+        with fresh_url(kind, request, folder) as url:
+            yield url
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    with server.database() as url:
+        yield url

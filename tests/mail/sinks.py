@@ -29,7 +29,8 @@ class Sink:
         if "authenticator" in options:
             options.setdefault("auth_require_tls", False)
         context = {"ssl_context": tls} if from_the_start else {"tls_context": tls}
-        self._controller = _Controller(self, hostname="127.0.0.1", port=free_port(), ready_timeout=10.0, **context, **options)
+        told = {"port": free_port(), "ready_timeout": 10.0} | context | options
+        self._controller = _Controller(self, hostname="127.0.0.1", **told)
         self._controller.start()
         self.port: int = self._controller.port
 
