@@ -291,6 +291,7 @@ def _wrapped(run: Run, job: CurrentJob, args: tuple[Any, ...], kwargs: dict[str,
     from rota.wrapping import call_wrapped
 
     def body() -> object:
+        _check_wanted(run)
         value = run.task.function(*args, **kwargs)
         _check_awaited(run, value)
         return value
@@ -302,11 +303,19 @@ async def _awrapped(run: Run, job: CurrentJob, args: tuple[Any, ...], kwargs: di
     from rota.wrapping import acall_wrapped
 
     async def body() -> object:
+        _check_wanted(run)
         value = await run.task.function(*args, **kwargs)
         _check_awaited(run, value)
         return value
 
     return await acall_wrapped(run.task.hooks.around_bodies(run.task.name), job, body)
+
+
+def _check_wanted(run: Run) -> None:
+    """Raise `LeaseLost` where the attempt ended, or was told to, while its hooks were called: its body does not begin."""
+    if run.ended is not None or run.stop is not None:
+        run.noticed = True
+        raise LeaseLost(f"the attempt of job {run.job.id} ({run.job.task}) was over before its body began")
 
 
 def _check_awaited(run: Run, value: object) -> None:

@@ -273,6 +273,41 @@ def test_what_hooks_raise_stops_neither_the_worker_nor_other_hooks(app: Rota, ca
     assert caplog.text.count("the on_success hook") == 6
 
 
+@pytest.mark.parametrize("why", ["its time is up", "it is cancelled", "the worker shuts down"])
+def test_a_body_does_not_begin_once_its_attempt_is_over(app: Rota, go: threading.Event, why: str) -> None:
+    """A hook before it took that long."""
+    begun, passed = threading.Event(), threading.Event()
+    bodies: list[str] = []
+
+    @app.around
+    def slow(job: CurrentJob) -> Iterator[None]:
+        begun.set()
+        eventually(lambda: job._run.stop)  # not by `should_stop`, which would notice it for the body
+        go.wait(PATIENCE)
+        try:
+            yield
+        finally:
+            passed.set()
+
+    @app.task(name="t", timeout=0.2 if why == "its time is up" else None, max_attempts=1)
+    def t() -> None:
+        bodies.append("ran")
+
+    expected = {"its time is up": State.FAILED, "it is cancelled": State.CANCELLED, "the worker shuts down": State.QUEUED}
+    with working(app) as worker:
+        job = t.enqueue()
+        assert begun.wait(PATIENCE)
+        if why == "its time is up":
+            job.wait(PATIENCE)
+        elif why == "it is cancelled":
+            job.cancel()
+        else:
+            worker.request_stop(PATIENCE)
+        go.set()
+        assert passed.wait(PATIENCE)
+    assert (job.refresh().status, bodies) == (expected[why], [])
+
+
 def test_a_hook_that_hangs_keeps_neither_jobs_nor_the_lease_nor_the_end_from_coming(
     app: Rota, go: threading.Event, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
