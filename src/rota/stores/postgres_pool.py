@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal, LiteralString
-from weakref import WeakSet
 
 import psycopg
 from psycopg.types.string import TextLoader
 
 from rota.errors import StoreError, StoreUnavailable
+from rota.stores.exits import at_exit
 from rota.stores.postgres_driver import Session
 from rota.stores.postgres_errors import READ_ONLY, meaning
 from rota.stores.postgres_queries import Queries
@@ -27,8 +26,6 @@ Planning takes a fifth of a lone insert's or claim's time. But a plan that was m
 whole table for ever, so where plans are kept there are only those along an index, which is right for what is run often.
 """
 
-_POOLS: WeakSet[Pool] = WeakSet()
-"""Those of this process, for its end."""
 _PATIENCE = 30.0
 """For how many seconds a thread waits until another gives a connection back."""
 
@@ -46,7 +43,7 @@ class Pool:
         self._max_size = max_size
         self.place = url.place
         self._start()
-        _POOLS.add(self)
+        at_exit(self)
 
     def _start(self) -> None:
         self._lock = threading.Lock()
@@ -119,6 +116,8 @@ class Pool:
             self._given_back.notify_all()
         for wire in idle:
             wire.close()
+
+    close_idle = close
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -212,13 +211,6 @@ class Pool:
     def _after_fork(self) -> None:
         if self._pid != os.getpid():
             self._start()  # the connections are the parent's, and were disowned
-
-
-@atexit.register
-def _close_all() -> None:
-    """Close what is idle when the program ends, and nobody closed the app: the driver would complain of it."""
-    for pool in list(_POOLS):
-        pool.close()
 
 
 _SET_UP: LiteralString = """

@@ -20,10 +20,11 @@ import msgspec
 
 from rota import forks
 from rota.clock import machine_now
-from rota.errors import ConfigError, SchemaMismatch, StoreError
+from rota.errors import ConfigError, SchemaMismatch, StoreError, StoreUnavailable
 from rota.model import Migration
 from rota.stores import queries, versions
 from rota.stores.database import Params, Row
+from rota.stores.exits import at_exit
 from rota.stores.rows import as_json
 from rota.stores.sqlite_errors import meaning
 from rota.stores.sqlite_line import Commits
@@ -103,6 +104,7 @@ class FileEngine:
         self._inherited: list[sqlite3.Connection | None] = []
         self._holds: list[threading.Lock] = []
         self._start()
+        at_exit(self)
         forks.between(self._pause, self._go_on)
 
     def _pause(self) -> None:
@@ -160,20 +162,19 @@ class FileEngine:
 
     def read(self, query: str, params: Params) -> list[Row]:
         with self._reading, self._errors():
-            assert self._reader is not None
-            return Cursor(self._reader).run(query, params)
+            return Cursor(self._open_still(self._reader)).run(query, params)
 
     def write(self, do: Callable[[Cursor], T], durable: bool) -> T:
         if self._written_by == threading.get_ident():  # it would wait for itself, and all other processes for it
             raise _nested(self.path)
         with self._writing, self._errors():
-            assert self._writer is not None
+            writer = self._open_still(self._writer)
             self._written_by = threading.get_ident()
             try:
                 if durable is not self._full_sync:
-                    self._writer.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
+                    writer.execute(f"pragma synchronous = {'full' if durable else 'normal'}")
                     self._full_sync = durable
-                return self._transaction(self._writer, do)
+                return self._transaction(writer, do)
             finally:
                 self._written_by = None
 
@@ -186,10 +187,26 @@ class FileEngine:
 
     def close(self) -> None:
         with self._writing, self._reading:
-            for connection in (self._writer, self._reader):
-                if connection is not None and self._pid == os.getpid():
-                    connection.close()
-            self._writer = self._reader = None
+            self._close()
+
+    def close_idle(self) -> None:
+        """Close them where nobody uses them now: whoever is the last to close a file takes in its log."""
+        free = [lock for lock in (self._writing, self._reading) if lock.acquire(blocking=False)]
+        if len(free) == 2:
+            self._close()
+        for lock in free:
+            lock.release()
+
+    def _close(self) -> None:
+        for connection in (self._writer, self._reader):
+            if connection is not None and self._pid == os.getpid():
+                connection.close()
+        self._writer = self._reader = None
+
+    def _open_still(self, connection: sqlite3.Connection | None) -> sqlite3.Connection:
+        if connection is None:
+            raise StoreUnavailable(f"the SQLite file {self.path} was closed by another thread just now")
+        return connection
 
     def vitals(self) -> tuple[list[str], dict[str, str | int | float]]:
         wal = Path(f"{self.path}-wal")
@@ -260,8 +277,7 @@ class FileEngine:
 
     def _one(self, statement: str) -> Row:
         with self._reading, self._errors():
-            assert self._reader is not None
-            row: Row = self._reader.execute(statement).fetchone()
+            row: Row = self._open_still(self._reader).execute(statement).fetchone()
             return row
 
     @contextmanager
