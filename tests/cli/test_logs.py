@@ -92,7 +92,7 @@ def written(stream: io.TextIOBase, *records: logging.LogRecord) -> None:
     writer = Writer(stream, text_lines(coloured=False))  # type: ignore[arg-type]
     for each in records:
         writer.handle(each)
-    writer.close()
+    writer.end()
 
 
 def test_lines_come_in_order_and_all_of_them() -> None:
@@ -145,7 +145,7 @@ def test_a_stream_that_is_stuck_holds_nobody_up_and_what_was_dropped_is_counted(
         writer.emit(record(number))
     assert time.monotonic() - began < 10
     stream.free.set()
-    writer.close()
+    writer.end()
     lines = stream.getvalue().splitlines()
     assert lines[0] == "0"
     assert any("lines were not written" in line for line in lines)

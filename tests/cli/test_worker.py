@@ -71,6 +71,25 @@ def test_jobs_are_run_and_told_of_in_lines(folder: Path, url: str, app: Rota) ->
     assert lines[-1].endswith("stopped")
 
 
+def test_an_app_that_sets_up_logging_of_its_own_hides_no_line(folder: Path, url: str, app: Rota) -> None:
+    own = {
+        "version": 1,  # and every logger that is there already is disabled
+        "formatters": {"own": {"format": "shop says %(message)s"}},
+        "handlers": {"own": {"class": "logging.StreamHandler", "formatter": "own"}},
+        "root": {"handlers": ["own"], "level": "INFO"},
+    }
+    shop = folder / "shop.py"
+    shop.write_text(f"import logging.config\nlogging.config.dictConfig({own})\n{shop.read_text()}")
+    greeted = app.send("shop.greet", "Ada")
+    with worker(folder, url, "--name", "front") as process:
+        assert greeted.wait(20).status is State.SUCCEEDED
+        lines = stopped(process)
+    assert "worker front" in lines[0]
+    assert "shop says hello, Ada" in lines
+    assert any(f"ran shop.greet  [{greeted.id[-6:]}, " in line for line in lines)
+    assert lines[-1].endswith("stopped")
+
+
 def test_jobs_are_told_of_in_json(folder: Path, url: str, app: Rota) -> None:
     greeted, broken = app.send("shop.greet", "é\n"), app.named("shop.broken").using(max_attempts=1).enqueue()
     with worker(folder, url, "--log-format", "json") as process:

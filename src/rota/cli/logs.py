@@ -56,7 +56,7 @@ def writing_logs(level: str, form: str, process: str | None = None) -> Iterator[
         log.removeHandler(writer)
         root.removeHandler(writer)
         log.propagate = True
-        writer.close()
+        writer.end()
 
 
 class Writer(logging.Handler):
@@ -86,9 +86,10 @@ class Writer(logging.Handler):
             self._some.set()
 
     def close(self) -> None:
+        """Nothing ends here: where an app's code, or Django, sets up logging, `logging.config` closes all handlers before."""
+
+    def end(self) -> None:
         """Write what is left, but do not wait for ever."""
-        if self._closing:
-            return  # `logging` closes every handler once more at the process's end
         self._closing = True
         self._some.set()
         self._thread.join(_PATIENCE)

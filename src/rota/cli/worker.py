@@ -135,6 +135,7 @@ def worker(
         from rota.worker import Worker
 
         app = load(ctx)
+        log.disabled = False  # as `logging.config` leaves loggers that were there before, if the app's code sets up its own
         if app.url.startswith("memory:"):
             log.warning("memory:// is this process's own: only jobs that are enqueued in it are ever seen here")
         made = Worker(
