@@ -199,7 +199,9 @@ class FileEngine:
 
     def _close(self) -> None:
         for connection in (self._writer, self._reader):
-            if connection is not None and self._pid == os.getpid():
+            if self._pid != os.getpid():
+                self._inherited.append(connection)  # to forget it would be to close it
+            elif connection is not None:
                 connection.close()
         self._writer = self._reader = None
 
