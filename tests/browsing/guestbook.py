@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from itertools import count
@@ -79,6 +81,16 @@ class Guestbook:
 
     def _ended(self) -> bool:
         return self._process is None or self._process.poll() is not None
+
+
+@contextmanager
+def serving(database: str, mail: str, folder: Path) -> Iterator[Guestbook]:
+    guestbook = Guestbook(database, mail, folder)
+    try:
+        guestbook.start()
+        yield guestbook
+    finally:
+        guestbook.close()
 
 
 class Letters:

@@ -15,6 +15,7 @@ from browsing.guestbook import (
     confirm,
     link,
     newcomer,
+    serving,
     sign_in,
     sign_out,
     sign_up,
@@ -36,23 +37,12 @@ OTHER_PASSWORD = "another walk in the woods"
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Guestbook, Letters]]:
     """A guestbook for all tests of this module, with a mail server."""
     folder = tmp_path_factory.mktemp("guestbook")
-    with fresh_database(request.param, request, folder) as database, sink() as server:
-        guestbook = Guestbook(database, server.url(), folder)
-        try:
-            guestbook.start()
-            yield guestbook, Letters(server)
-        finally:
-            guestbook.close()
-
-
-@pytest.fixture
-def url(served: tuple[Guestbook, Letters]) -> str:
-    return served[0].url
-
-
-@pytest.fixture
-def letters(served: tuple[Guestbook, Letters]) -> Letters:
-    return served[1]
+    with (
+        fresh_database(request.param, request, folder) as database,
+        sink() as server,
+        serving(database, server.url(), folder) as guestbook,
+    ):
+        yield guestbook, Letters(server)
 
 
 @pytest.fixture(autouse=True)
