@@ -119,7 +119,8 @@ _OF_CONNECTING = (
     ),
     _known(
         "timeout expired",
-        "nothing answers at {place} ({said}): see that host and port are right and that no firewall is between",
+        "nothing answers at {place} ({said}): see that host and port are right, that no firewall is between, and that a pooler "
+        "which is between reaches its server",
     ),
 )
 """An error met while connecting has no code. Several may be told at once, for each host and with encryption and without; then
