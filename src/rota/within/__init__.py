@@ -32,11 +32,11 @@ _ADAPTERS = {
     ("sqlalchemy", "AsyncSession"): "sqlalchemy:AsyncSqlalchemySession",
     ("sqlalchemy", "Connection"): "sqlalchemy:SqlalchemyConnection",
     ("sqlalchemy", "Session"): "sqlalchemy:SqlalchemySession",
-    ("sqlalchemy", "async_scoped_session"): "sqlalchemy:AsyncScopedSession",
-    ("sqlalchemy", "scoped_session"): "sqlalchemy:ScopedSession",
+    ("sqlalchemy", "async_scoped_session"): "sqlalchemy:async_scoped",
+    ("sqlalchemy", "scoped_session"): "sqlalchemy:scoped",
     ("sqlite3", "Connection"): "sqlite:SqliteConnection",
 }
-"""The adapter for each class of connections, or one it inherits from, by its package and its own name."""
+"""What makes the adapter for each class of connections, or one it inherits from, by its package and its own name."""
 
 _KNOWN = (
     "psycopg's connections, asyncpg's, SQLAlchemy's sessions and connections, Django's connections, and those of sqlite3 and "

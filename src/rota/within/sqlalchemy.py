@@ -77,7 +77,8 @@ class SqlalchemySession:
         return SqlalchemyConnection(self.own.connection()).run(steps, dialect)
 
 
-def ScopedSession(session: scoped_session[Any]) -> SqlalchemySession:  # noqa: N802  # it stands for a class of adapters
+def scoped(session: scoped_session[Any]) -> SqlalchemySession:
+    """The session of the scope that the caller is in, such as its thread."""
     return SqlalchemySession(session())
 
 
@@ -115,7 +116,8 @@ class AsyncSqlalchemySession:
         return await self.own.run_sync(lambda session: SqlalchemySession(session).run(steps, dialect))
 
 
-def AsyncScopedSession(session: async_scoped_session[Any]) -> AsyncSqlalchemySession:  # noqa: N802
+def async_scoped(session: async_scoped_session[Any]) -> AsyncSqlalchemySession:
+    """The same for one that is awaited."""
     return AsyncSqlalchemySession(session())
 
 
