@@ -121,6 +121,7 @@ def test_ctrl_c_stops_without_a_traceback(folder: Path, url: str, app: Rota) -> 
         until(lambda: running.refresh().status is State.RUNNING)
         lines = stopped(process, signal.SIGINT)  # the body looks whether it should stop
     assert not any("Traceback" in line for line in lines)
+    assert any(line.endswith("another signal hands them back at once") for line in lines)
     assert running.refresh().attempt <= 1
 
 

@@ -44,6 +44,14 @@ def test_a_stop_leaves_waiting_and_future_jobs_as_they_are(app: Rota) -> None:
     assert app.workers() == []
 
 
+def test_a_stop_by_its_program_speaks_of_no_signals(app: Rota, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "rota")
+    with working(app):
+        pass
+    [said] = [line for line in caplog.messages if line.startswith("stopping")]
+    assert said == "stopping: 0 running, with 5 s to end"
+
+
 def test_no_thread_is_left_after_a_stop(app: Rota) -> None:
     @app.task
     def plain() -> None: ...

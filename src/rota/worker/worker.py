@@ -153,7 +153,8 @@ class Worker:
         """Stop claiming; hand back what still runs in so many seconds. Returns at once."""
         if not self._stopping.is_set():
             running = len(self._crew.in_hand) - self._crew.waiting
-            log.info("stopping: %d running, with %g s to end; another signal hands them back at once", running, handback_in)
+            hurry = "; another signal hands them back at once" if self._signals else ""
+            log.info("stopping: %d running, with %g s to end%s", running, handback_in, hurry)
             self.signs.stopping()
         self._handback_in = handback_in
         self._stopping.set()
