@@ -16,7 +16,7 @@ from rota import operate
 from rota.block import Block
 from rota.clock import Clock, Micros, moment, span
 from rota.codec.wire import brief
-from rota.desk import StoreDesk, beside
+from rota.desk import StoreDesk, in_pool
 from rota.errors import ConfigError, JobNotFound, NotSupported
 from rota.events import Event
 from rota.forks import in_child
@@ -364,7 +364,7 @@ class Rota:
         return inline.run_one(self._work(queues, now))
 
     async def arun_one(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> Event | None:
-        return await beside(lambda: self.run_one(queues, now))
+        return await in_pool(lambda: self.run_one(queues, now))
 
     def drain(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> list[Event]:
         """Run every due job of these queues in the caller, one after the other, and say what happened to each.
@@ -377,7 +377,7 @@ class Rota:
         return inline.drain(self._work(queues, now))
 
     async def adrain(self, queues: Sequence[str] | None = None, now: datetime | None = None) -> list[Event]:
-        return await beside(lambda: self.drain(queues, now))
+        return await in_pool(lambda: self.drain(queues, now))
 
     def _work(self, queues: Sequence[str] | None, now: datetime | None) -> Work:
         from rota import inline
@@ -783,7 +783,7 @@ class Rota:
                 self._store = None
 
     async def aclose(self) -> None:
-        await beside(self.close)
+        await in_pool(self.close)
 
     def __enter__(self) -> Rota:
         return self

@@ -92,7 +92,7 @@ class StoreDesk:
         if connection is not None:
             return await self._atake_within(jobs, connection)
         if self._app.eager:
-            return await beside(lambda: self._take_eagerly(jobs))
+            return await in_pool(lambda: self._take_eagerly(jobs))
         return [Job(self, put.id, existed=put.existed) for put in await self.door.insert(jobs)]
 
     async def atake_many(self, jobs: Iterable[NewJob], connection: object = None) -> list[Job[Any]]:
@@ -203,7 +203,7 @@ class StoreDesk:
 
         if self._app.eager:
             of_coroutines(connection, "enqueue")
-            return await beside(lambda: self._take_eagerly(jobs))
+            return await in_pool(lambda: self._take_eagerly(jobs))
         inserted = await ainsert(connection, jobs, self._astore_beside, self._app.now)
         return [Job(self, put.id, existed=put.existed) for put in inserted]
 
@@ -240,8 +240,8 @@ class StoreDesk:
             )
 
 
-async def beside(call: Callable[[], T]) -> T:
-    """Run what may take long, a body for example, in a thread of the loop's own: the door's few are for the store."""
+async def in_pool(call: Callable[[], T]) -> T:
+    """Run what may take long, a body for example, in a thread of asyncio's own pool: the door's few are for the store."""
     import asyncio
 
     return await asyncio.to_thread(call)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from rota.app import Rota
 from rota.clock import Micros, at, moment
-from rota.desk import beside
+from rota.desk import in_pool
 from rota.errors import ConfigError, NotSupported
 from rota.events import Event
 from rota.testing.clock import Clock, after
@@ -55,7 +55,7 @@ async def adrain_through(
     app: Rota, span: timedelta | float = 0.0, /, *, queues: Sequence[str] | None = None, **units: float
 ) -> list[Event]:
     """`drain_through` for coroutines: it runs in another thread, as `app.adrain` does."""
-    return await beside(lambda: drain_through(app, span, queues=queues, **units))
+    return await in_pool(lambda: drain_through(app, span, queues=queues, **units))
 
 
 def _clock_of(app: Rota) -> Clock:
