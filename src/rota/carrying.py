@@ -88,7 +88,7 @@ def _unstorable(values: dict[str, Any], error: Exception) -> ArgumentsError:
     for name, value in values.items():
         try:
             write(value)
-        except Exception as inner:  # noqa: BLE001 - a value's own code may raise anything
+        except Exception as inner:  # noqa: BLE001  # a value's own code may raise anything
             if isinstance(inner, UnicodeEncodeError):
                 return ArgumentsError(
                     f"the context variable {name} cannot be stored: {brief(value)} holds a lone surrogate, which no UTF-8 text "

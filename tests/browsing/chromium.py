@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 if __name__ == "__main__":
     sys.path[0] = str(HERE.parent)
 
-from debian import Program  # noqa: E402 - its folder is known only now where this is run by itself
+from debian import Program  # noqa: E402  # its folder is known only now where this is run by itself
 
 FOLDER = HERE.parents[1] / ".chromium"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

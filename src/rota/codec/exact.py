@@ -198,5 +198,5 @@ def _same_time(given: time, back: time) -> bool:
 def _equal(given: object, back: object) -> bool:
     try:
         return bool(given == back)
-    except Exception:  # noqa: BLE001 - a value's own `==` may raise anything; what cannot be compared is not known to be alike
+    except Exception:  # noqa: BLE001  # a value's own `==` may raise anything; what cannot be compared is not known to be alike
         return False

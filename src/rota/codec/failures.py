@@ -37,7 +37,7 @@ def failure_of(error: BaseException) -> Failure:
 def _trace(error: BaseException, message: str) -> str:
     try:
         return "\n".join(_told(error, message, set(), 0))
-    except BaseException as odd:  # noqa: BLE001 - the exception may have overridden what all exceptions have
+    except BaseException as odd:  # noqa: BLE001  # the exception may have overridden what all exceptions have
         return f"{_type(error)}: {message[:MESSAGE]}\n(its trace cannot be shown: {type(odd).__name__})"
 
 
@@ -117,7 +117,7 @@ def _ours(frame: FrameType) -> bool:
 def _lines(frames: list[tuple[FrameType, int]]) -> list[str]:
     try:
         return [line.rstrip("\n")[:_LINE] for line in StackSummary.extract(iter(frames)).format()]
-    except Exception:  # noqa: BLE001 - reading source lines runs the loaders of others
+    except Exception:  # noqa: BLE001  # reading source lines runs the loaders of others
         return [f'  File "{frame.f_code.co_filename}", line {line}, in {frame.f_code.co_name}' for frame, line in frames]
 
 
@@ -128,7 +128,7 @@ def _notes(error: BaseException) -> Iterator[str]:
             yield clean(str(note), MESSAGE)
     except AttributeError:
         return
-    except BaseException as odd:  # noqa: BLE001 - the note's own code may raise anything
+    except BaseException as odd:  # noqa: BLE001  # the note's own code may raise anything
         yield f"<a note that cannot be shown: {type(odd).__name__}>"
 
 
@@ -136,7 +136,7 @@ def _message(error: BaseException) -> str:
     try:
         # The text of a subclass of str might have methods of its own: what is kept is plain.
         return str.__str__(str(error))
-    except BaseException as odd:  # noqa: BLE001 - the exception's own code may raise anything
+    except BaseException as odd:  # noqa: BLE001  # the exception's own code may raise anything
         return f"<its message cannot be shown: str() raised {type(odd).__name__}>"
 
 
@@ -145,7 +145,7 @@ def _type(error: BaseException) -> str:
     try:
         module, name = kind.__module__, kind.__qualname__
         return clean(name if module in ("builtins", "__main__") else f"{module}.{name}", _TYPE)
-    except BaseException:  # noqa: BLE001 - a metaclass may raise anything
+    except BaseException:  # noqa: BLE001  # a metaclass may raise anything
         return clean(type.__repr__(kind), _TYPE)
 
 

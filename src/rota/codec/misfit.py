@@ -80,6 +80,6 @@ def _put(node: dict[str, Any], entries: list[tuple[str, Any]]) -> None:
 def _complaint(tree: Any, decoder: Decoder[Any]) -> str:
     try:
         decoder.decode(msgspec.json.encode(tree))
-    except Exception as error:  # noqa: BLE001 - a type's own code may raise anything
+    except Exception as error:  # noqa: BLE001  # a type's own code may raise anything
         return str(error) if isinstance(error, msgspec.MsgspecError) else ""
     return ""

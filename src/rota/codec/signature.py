@@ -76,7 +76,7 @@ class Signature:
             return self._decode_bound(form, text)
         try:
             found = asdict(form.decoder.decode(text))
-        except Exception:  # noqa: BLE001 - whatever it was, reading it in steps finds the words for it
+        except Exception:  # noqa: BLE001  # whatever it was, reading it in steps finds the words for it
             return self._decode_bound(form, text)
         if form.complete:
             return (), found
@@ -184,7 +184,7 @@ class Signature:
             for name, value in _named(form, filled):
                 try:
                     write(value)
-                except Exception as inner:  # noqa: BLE001 - a value's own code may raise anything
+                except Exception as inner:  # noqa: BLE001  # a value's own code may raise anything
                     raise refusal(value, f"{self._name}: {name}", inner) from error
             raise ArgumentsError(f"{self._name}: the arguments cannot be stored: {error}") from error
 

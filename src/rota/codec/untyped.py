@@ -31,7 +31,7 @@ def encode_untyped(args: tuple[Any, ...], kwargs: Mapping[str, Any], limit: int)
         for path, value in _named(args, kwargs):
             try:
                 write(value)
-            except Exception as inner:  # noqa: BLE001 - a value's own code may raise anything
+            except Exception as inner:  # noqa: BLE001  # a value's own code may raise anything
                 raise refusal(value, path, inner) from error
         raise ArgumentsError(f"the arguments cannot be stored: {error}") from error
     weigh(payload, limit, "the payload of this job")

@@ -78,7 +78,7 @@ def brief(value: object) -> str:
         value = value[:60]
     try:
         shown = repr(value)
-    except Exception as error:  # noqa: BLE001 - a value's own repr may raise anything
+    except Exception as error:  # noqa: BLE001  # a value's own repr may raise anything
         return f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
     return shown if len(shown) <= 60 else f"{shown[:59]}…"
 
@@ -104,7 +104,7 @@ def _culprit(value: object, path: str, error: BaseException) -> tuple[str, objec
             _encode({part: None} if step.startswith("[key ") else part)
         except RecursionError:
             raise
-        except Exception as inner:  # noqa: BLE001 - a value's own code may raise anything
+        except Exception as inner:  # noqa: BLE001  # a value's own code may raise anything
             return _culprit(part, path + step, inner)
     return path, value, error
 

@@ -19,7 +19,7 @@ def reap(run: Run, limit: int, now: Micros | None) -> list[Lost]:
 
     The workers' rows are locked before their jobs are looked for, so no claim of theirs can come in between.
     """
-    names: dict[str, str] = {worker: name for worker, name in run("dead", {"now": now})}  # noqa: C416 (rows are no pairs to mypy)
+    names: dict[str, str] = {worker: name for worker, name in run("dead", {"now": now})}  # noqa: C416  # rows are no pairs to mypy
     if not names:
         return []
     claimed = run("claimed_by", {"workers": list(names), "limit": limit})

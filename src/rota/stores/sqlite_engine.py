@@ -275,7 +275,7 @@ class FileEngine:
                     raise
             else:
                 return
-            time.sleep(random.uniform(0.0005, 0.003))  # noqa: S311 (spreads waiters, guards nothing)
+            time.sleep(random.uniform(0.0005, 0.003))  # noqa: S311  # spreads waiters, guards nothing
 
     def _one(self, statement: str) -> Row:
         with self._reading, self._errors():

@@ -64,10 +64,10 @@ def script(dialect: str) -> list[tuple[str, str]]:
     """The name and text of each step that makes the tables from nothing, the note that it ran included."""
     steps = [("0000_migrations", TABLE)]
     for version, name, text in queries.migrations(dialect):
-        note = f"insert into rota_migrations (version, name, applied_at) values ({version}, '{name}', 0);"  # noqa: S608 (both are ours)
+        note = f"insert into rota_migrations (version, name, applied_at) values ({version}, '{name}', 0);"  # noqa: S608  # both are ours
         steps.append((name, f"{text.strip()}\n\n{note}"))
     last, text = steps.pop()
-    note = f"update rota_migrations set needs = {needs(dialect)} where version = {newest(dialect)};"  # noqa: S608 (both are ours)
+    note = f"update rota_migrations set needs = {needs(dialect)} where version = {newest(dialect)};"  # noqa: S608  # both are ours
     return [*steps, (last, f"{text}\n\n{note}")]
 
 

@@ -66,7 +66,7 @@ def alike(one: object, other: object, other_stored: bytes | None) -> bool:
     """Whether two arguments are equal or, where their classes know no equality, stored alike."""
     try:
         return bool(one == other) or (other_stored is not None and type(one) is type(other) and _stored(one) == other_stored)
-    except Exception:  # noqa: BLE001 - a value's own code may raise anything
+    except Exception:  # noqa: BLE001  # a value's own code may raise anything
         return False
 
 
@@ -140,7 +140,7 @@ def _said(value: object) -> str:
     try:
         said = repr(value)
         return _written(value).decode() if " object at 0x" in said else said
-    except Exception:  # noqa: BLE001 - a value's own code may raise anything
+    except Exception:  # noqa: BLE001  # a value's own code may raise anything
         return f"<{type(value).__name__}>"
 
 
@@ -152,7 +152,7 @@ def _lines(value: object, said: str) -> Sequence[str]:
             lines = formatted.splitlines()
         else:
             lines = msgspec.json.format(_written(value), indent=1).decode().splitlines()
-    except Exception:  # noqa: BLE001 - a value's own code may raise anything, and a default need not be storable
+    except Exception:  # noqa: BLE001  # a value's own code may raise anything, and a default need not be storable
         lines = [said]
     return [line[at : at + _WIDE] for line in lines for at in range(0, len(line) or 1, _WIDE)]
 
@@ -164,7 +164,7 @@ def _cut(text: str, length: int) -> str:
 def _stored(value: object) -> bytes | None:
     try:
         return _written(value)
-    except Exception:  # noqa: BLE001 - a value's own code may raise anything, and a default need not be storable
+    except Exception:  # noqa: BLE001  # a value's own code may raise anything, and a default need not be storable
         return None
 
 
