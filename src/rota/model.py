@@ -36,6 +36,8 @@ class State(StrEnum):
 
 
 FINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
+UNFINISHED = tuple(state for state in State if state not in FINAL)
+"""In the order in which people read them."""
 
 
 class Move(StrEnum):

@@ -10,7 +10,7 @@ from msgspec import Struct
 from rota.clock import Micros, at, moment, span
 from rota.codec.wire import brief
 from rota.errors import ConfigError
-from rota.model import PauseRow, State, Unfinished, WorkerRow
+from rota.model import UNFINISHED, PauseRow, State, Unfinished, WorkerRow
 from rota.options import check_name
 from rota.stores.base import Store
 
@@ -81,7 +81,7 @@ def listed(
 
 def queue_of(name: str, unfinished: Iterable[Unfinished], pause: PauseRow | None, now: Micros) -> Queue:
     """A queue by what is counted of it."""
-    states = {state: 0 for state in State if not state.final}
+    states = dict.fromkeys(UNFINISHED, 0)
     oldest: Micros | None = None
     for each in unfinished:
         states[each.state] += each.jobs

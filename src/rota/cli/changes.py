@@ -17,14 +17,13 @@ from rota.cli.records import changed_record, write_json
 from rota.cli.saying import say
 from rota.cli.sweep import DONE, How, Wanted, sweep
 from rota.ids import is_id
-from rota.model import FINAL, MOVES, Changed, Move, State
+from rota.model import FINAL, MOVES, UNFINISHED, Changed, Move, State
 from rota.operate import where
 from rota.options import edit_of
 
-_UNFINISHED = tuple(state for state in State if state not in FINAL)
 _TAKEN: dict[Move, tuple[State, ...]] = {
     Move.RETRY: (State.FAILED,),
-    Move.CANCEL: _UNFINISHED,
+    Move.CANCEL: UNFINISHED,
     Move.DELETE: tuple(state for state in State if state is not State.RUNNING),
     Move.EDIT: tuple(state for state in State if state in MOVES[Move.EDIT]),
 }

@@ -18,7 +18,7 @@ from rota.cli.saying import say
 from rota.cli.tables import Cell, Column, name_column, write_table
 from rota.cli.words import ago, number_cells
 from rota.clock import Micros, at
-from rota.model import State
+from rota.model import UNFINISHED, State
 from rota.queues import Queue
 
 
@@ -147,7 +147,7 @@ def _paused(queue: Queue, now: Micros) -> Cell | str:
 
 def _found(app: Rota, name: str) -> Queue:
     there = next((queue for queue in app.queues() if queue.name == name), None)
-    return Queue(name, {state: 0 for state in State if not state.final}) if there is None else there
+    return Queue(name, dict.fromkeys(UNFINISHED, 0)) if there is None else there
 
 
 def _how_long(queue: Queue) -> str:

@@ -18,7 +18,7 @@ from rota.attempt import Run
 from rota.bell import Bell
 from rota.clock import SECOND, span
 from rota.errors import ConfigError, StoreUnavailable
-from rota.model import Filter, State, WorkerRow
+from rota.model import UNFINISHED, Filter, WorkerRow
 from rota.options import check_queues
 from rota.settings import check_lease
 from rota.stores.base import Line, Store
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota")
 
-_UNFINISHED = tuple(state for state in State if not state.final)
 _SIGNAL_LOOK = 0.1
 """Seconds between the main thread's looks at whether a signal came."""
 
@@ -334,7 +333,7 @@ class Worker:
             f"no job is on queue {queue!r}, which this worker serves, and no task of its app names it: is it spelt right? "
             f"Known are {names}{', and others' if len(known) > 10 else ''}"
             for queue in sorted(odd - known)
-            if not store.find(Filter(_UNFINISHED, queue), 1)
+            if not store.find(Filter(UNFINISHED, queue), 1)
         ]
 
 
