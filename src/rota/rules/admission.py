@@ -21,6 +21,9 @@ FLOOR: Micros = SECOND // 20
 _SPARE = 100
 """So many places of an instance, or half of it where that is less, are for jobs that begin at once: what many workers start."""
 
+_NOTED = 1_000
+"""With more places noted than these they are counted, however large the limit: notes of places given back go only then."""
+
 _SET_BACK = 60 * SECOND
 """A start that lies further ahead than this was written under another clock: before it was set right, or in a test."""
 
@@ -196,12 +199,14 @@ def opens_at(size: Size, usage: Usage, now: Micros) -> Micros | None:
 
 
 def spare_for(many: int, size: Size | None) -> int:
-    """How many jobs may run under a limit of this size while so many more can surely be let in, ahead too; -1: none may.
+    """How many places may be noted under a limit of this size before they are counted; -1: none may.
 
-    >>> spare_for(100, Concurrency(1000)), spare_for(8, Concurrency(2)), spare_for(8, None)
-    (800, -1, -1)
+    With no more than these, so many more jobs can surely be let in, ahead too. A thousand at the most, for notes outlive jobs.
+
+    >>> spare_for(100, Concurrency(1000)), spare_for(8, Concurrency(2)), spare_for(8, None), spare_for(8, Concurrency(100_000))
+    (800, -1, -1, 1000)
     """
-    return max(-1, _ahead(size.most) - many) if isinstance(size, Concurrency) else -1
+    return max(-1, min(_NOTED, _ahead(size.most) - many)) if isinstance(size, Concurrency) else -1
 
 
 def _ahead(most: int) -> int:
