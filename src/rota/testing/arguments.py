@@ -18,8 +18,10 @@ from rota.errors import ArgumentsError
 from rota.task import Task
 
 _LONG = 60
+"""Characters of an argument that are shown in one line."""
 _WIDE = 100
 _MOST_LINES = 30
+"""Characters of a line, and lines, in which is shown how long arguments differ."""
 _MUCH = 20_000
 """More characters than this are not put into lines by `pformat`, which takes seconds for a megabyte."""
 _COMPARED = 1_000
@@ -72,10 +74,11 @@ def alike(one: object, other: object, other_stored: bytes | None) -> bool:
 
 def called(arguments: Mapping[str, object]) -> str:
     """Arguments as they are written in a call, cut where they are long."""
-    return ", ".join(f"{name}={brief(value)}" for name, value in arguments.items())
+    return ", ".join(f"{name}={in_short(value)}" for name, value in arguments.items())
 
 
-def brief(value: object) -> str:
+def in_short(value: object) -> str:
+    """An argument in one line, cut where it is long: by its JSON where its class has no words of its own."""
     return _cut(_said(value), _LONG)
 
 
@@ -128,7 +131,7 @@ def _fitting(task: Task[..., Any, Any], name: str, value: object) -> object:
     try:
         return msgspec.json.decode(_written(value), type=kinds[name].type, dec_hook=revive)
     except Exception as error:
-        said = f"{task.name} takes no {name}={brief(value)}: {error}; pass what the annotation says"
+        said = f"{task.name} takes no {name}={in_short(value)}: {error}; pass what the annotation says"
         raise ArgumentsError(said) from error
 
 

@@ -11,10 +11,11 @@ from typing import Any
 
 from rota import operate
 from rota.app import Rota
+from rota.codec.wire import brief
 from rota.errors import ArgumentsError, ConfigError, NotSupported
 from rota.handle import Job
 from rota.model import FINAL, JobRow, State
-from rota.testing.arguments import alike, brief, called, check_names, named, stored, wanted
+from rota.testing.arguments import alike, called, check_names, named, stored, wanted
 from rota.testing.expected import Expected, Target, Unlike
 from rota.testing.looking import ALL, arows_of, awaiting, check_app, connection_of, rows_of
 

@@ -13,6 +13,7 @@ from rota.events import Event
 from rota.testing.clock import Clock, after
 
 _STEP = 500
+"""Scheduled jobs that are queued together."""
 
 
 def drain_through(

@@ -9,12 +9,13 @@ from typing import Any
 from rota.app import Rota
 from rota.clock import SECOND, at
 from rota.codec import encode_untyped
+from rota.codec.wire import brief
 from rota.desk import StoreDesk
 from rota.errors import ConfigError
 from rota.model import JobRow
 from rota.options import Options, changed, given_after
 from rota.task import BoundTask, NamedTask
-from rota.testing.arguments import alike, brief, called, named, stored, unlike
+from rota.testing.arguments import alike, called, in_short, named, stored, unlike
 
 Target = BoundTask[..., Any] | NamedTask
 """A task, perhaps with options, or a task by its name."""
@@ -42,7 +43,7 @@ class Unlike:
         """In one line."""
         if not self.known:
             return [f"{self.name}: {self.has}, expected {self.wanted!r}"]
-        has, wanted = (brief(self.has), brief(self.wanted)) if self.argument else (repr(self.has), repr(self.wanted))
+        has, wanted = (in_short(self.has), in_short(self.wanted)) if self.argument else (repr(self.has), repr(self.wanted))
         return [f"{self.name}: {has}, expected {wanted}" if has != wanted else f"{self.name}: other than {wanted}"]
 
 

@@ -20,6 +20,11 @@ from rota.operate import free_held
 from rota.settings import Settings
 from rota.stores import Store, open_store
 
+_STEP = 500
+"""Jobs that are deleted together."""
+_ABSENT = object()
+"""In place of an attribute that the app itself does not have."""
+
 
 @contextmanager
 def fresh_store(app: Rota, url: str = "memory://", *, clock: Clock | None = None, **options: Any) -> Iterator[Rota]:
@@ -121,10 +126,6 @@ def _free(store: Store) -> None:
     store.join(worker)
     free_held(store, worker.id, None)
     store.leave(worker.id)
-
-
-_STEP = 500
-_ABSENT = object()
 
 
 def _set(app: Rota, attributes: Mapping[str, object]) -> None:

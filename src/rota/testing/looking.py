@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterable
 from rota.app import Rota
 from rota.block import Block
 from rota.clock import Micros
+from rota.codec.wire import brief
 from rota.errors import ConfigError, NotSupported
 from rota.model import Filter, JobRow, NewJob, State
 from rota.stores import rows
 from rota.stores.database import Steps
-from rota.testing.arguments import brief
 from rota.testing.expected import Expected
 
 ALL = tuple(State)
 _PAGE = 1_000
+"""Jobs that are read together."""
 
 
 def check_app(app: object) -> None:
