@@ -15,6 +15,7 @@ from rota.worker import Worker
 log = logging.getLogger("rota")
 _FIRST = 1.0
 _LONGEST = 60.0
+"""Seconds of the first wait, and of the longest, about."""
 _STEADY = 60.0
 """The fall of a worker that lived for so many seconds is the first one again."""
 _PATIENCE = 3.0

@@ -15,6 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _LOOKED_AT = 2_000
 """Among so many of the newest jobs the end of an id is looked for."""
 _WHOLE = 36
+"""How long a whole id is."""
 
 
 def filters(command: F) -> F:

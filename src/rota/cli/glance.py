@@ -18,6 +18,7 @@ from rota.queues import Queue, listed
 from rota.rules.rooms import Room
 
 _FAILURES = 20
+"""So many of the last failures are shown."""
 
 
 class Rates(Struct, frozen=True):

@@ -11,6 +11,7 @@ Pressed = Callable[[float, str], bool]
 """Waits so many seconds for one of these keys, and answers whether it was pressed."""
 
 _GLANCE = 0.05
+"""Seconds between looks at the keyboard on Windows, which cannot be waited for."""
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from rota.model import State, WorkerRow
 from rota.operate import Stats
 
 _NARROW = 78
+"""On a terminal of fewer characters there is no room for a column for each state."""
 
 
 @click.command(short_help="Queues, states and workers at a glance.")

@@ -12,6 +12,7 @@ from rota.cli.saying import Styled, say, styled
 from rota.codec.text import visible
 
 _GAP = 2
+"""Spaces between two columns."""
 _LEAST = 12
 """A flexible column is not cut below this many characters."""
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _LEAST = 0.2
+"""Seconds between two looks, at the least."""
 _SHARE = 10
 """Of its time it spends at most one part of so many on looking."""
 _WINDOW = (5.0, 60.0)

@@ -20,6 +20,7 @@ _ONCE = _ADDRESSES | {"subject", "date", "message-id", "in-reply-to", "reference
 _NEVER_SENT = frozenset({"bcc", "resent-bcc", "return-path"})
 _EXACT = frozenset({"message-id", "in-reply-to", "references"})
 _MOST = 16_000
+"""So many characters a header may have, save one of addresses."""
 
 _NAME = re.compile(r"[!-9;-~]{1,76}")
 _FOLD = re.compile(r"\r?\n(?=[ \t])")

@@ -34,10 +34,12 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota")
 
 MAX_SIZE = 10 * 1024 * 1024
+"""Bytes that a letter may weigh where nothing else is said."""
 ATTEMPTS = 10
 _REST_AFTER = 60.0
 """Seconds after which those who were put off, when others were not, are tried again: such servers want some time to pass."""
 _LONGEST_REST = 300.0
+"""Seconds that a busy server is left alone at the most."""
 _PATIENCE = 1_000
 """How many times in all a busy server is waited for without an attempt being used: about three days."""
 

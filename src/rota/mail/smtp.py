@@ -25,10 +25,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 BUSY = 421
+"""What a server answers that has no time or closes down."""
 _WORDS = 500
+"""So many characters of a server's words are told."""
 _LONGEST_REPLY = 65_536
+"""Bytes of one reply beyond which a server is not listened to."""
 _CHUNK = 16_384
+"""Bytes of a letter for which the server has the time of a step."""
 _GOODBYE = 2.0
+"""Seconds that saying goodbye may take."""
 
 
 class Reply:

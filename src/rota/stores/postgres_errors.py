@@ -44,7 +44,6 @@ _FROM_POOLERS = (
         "anything Rota waits for",
     ),
 )
-
 """What a pooler refuses has the code of a violated protocol, whatever it is."""
 
 _OF_CONNECTING = (

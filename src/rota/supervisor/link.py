@@ -20,6 +20,7 @@ log = logging.getLogger("rota")
 VARIABLE = "ROTA_SUPERVISED"
 """The environment variable that makes `rota worker` a child: the two ends of the pipes and its name, by commas."""
 _EVERY = 1.0
+"""Seconds between two signs of the same kind, at the least."""
 
 
 class Stoppable(Protocol):

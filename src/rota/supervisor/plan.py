@@ -17,6 +17,7 @@ STAGGER = 0.1
 FIRST = 2.0
 """Seconds for which the others wait until the first process has loaded the app: what is wrong with it is told once."""
 _LONGEST = 30.0
+"""Seconds that are waited at the most before another process is started."""
 
 
 class Plan(Struct, frozen=True):

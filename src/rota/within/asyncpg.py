@@ -17,6 +17,7 @@ T = TypeVar("T")
 _ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
 
 _TRIES = 5
+"""So often a rollback is sent, if it has to be."""
 
 
 class AsyncpgConnection:

@@ -9,6 +9,7 @@ import threading
 log = logging.getLogger("rota")
 _FIRST = 0.1
 _LONGEST = 5.0
+"""Seconds of the first wait, and of the longest, about."""
 FATAL_TRIES = 20
 """So many unforeseen errors in a row end the worker: it cannot do its work."""
 

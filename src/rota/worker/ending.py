@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 log = logging.getLogger("rota")
 _PATIENCE = 5.0
+"""Seconds that Python's own way to the end has."""
 
 
 def see_to_the_end(status: int, known: Collection[threading.Thread]) -> None:

@@ -21,6 +21,7 @@ _MOST_REMEMBERED = 100
 _LOCKED = 0.05
 """Seconds before due jobs that somebody holds locked are looked at again."""
 _STEP = 500
+"""So many scheduled jobs are queued together at the most."""
 
 
 class Lookout:

@@ -31,10 +31,12 @@ log = logging.getLogger("rota")
 _BUSY = 1.0
 """Seconds between beats while jobs run: about how long a cancel or a progress takes to arrive."""
 _PRUNE = 60.0
+"""Seconds between looks at what the history need not keep."""
 _PRUNE_STEP = 1_000
 _SEEN: Micros = 60 * SECOND
 """How long jobs stay whose state is not kept: until long after the next beat of their worker."""
 _REAP_STEP = 500
+"""So many jobs are pruned, or taken back, together at the most."""
 
 
 class Pulse:
