@@ -20,7 +20,8 @@ if __name__ == "__main__":
 from debian import Program  # noqa: E402  # its folder is known only now where this is run by itself
 
 FOLDER = HERE.parents[1] / ".chromium"
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = ("chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""First the Chromium that can have no window: it loads a page for a quarter of the work, and shows the same."""
 REMEDY = "put a Chromium on the PATH, under one of the names " + ", ".join(NAMES)
 
 FLAGS = (
@@ -48,7 +49,7 @@ def chromium(search: str | None = None, fonts: Path = Path("/etc/fonts/fonts.con
     }
     if not fonts.exists():
         environment["FONTCONFIG_FILE"] = str(_fonts_of(root))
-    return Chromium(root / "usr/lib/chromium/chromium", environment)
+    return Chromium(root / "usr/lib/chromium" / NAMES[0], environment)
 
 
 def debians(system: Mapping[str, str]) -> Program:
@@ -61,7 +62,7 @@ def debians(system: Mapping[str, str]) -> Program:
         release=system["VERSION_CODENAME"],
         suites=("debian {}", "debian-security {}-security"),
         present=Path("/var/lib/dpkg/status"),
-        wanted=("install", "--download-only", "--no-install-recommends", "--yes", "chromium"),
+        wanted=("install", "--download-only", "--no-install-recommends", "--yes", NAMES[0]),
         remedy=f"run `{sys.executable} {Path(__file__)}` until it succeeds, or {REMEDY}",
     )
 
