@@ -15,14 +15,17 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from rota.attempt import Run, conclude, perform_here, raised, timed_out, unbegun
 from rota.clock import SECOND
 from rota.codec import failure_of
+from rota.context import CurrentJob
 from rota.errors import ConfigError
 from rota.forks import end_fork
+from rota.forwarding import Forwarder, Told, log_here, wanted
 from rota.model import Claimed, Outcome, Released, Succeeded
 from rota.rules.decide import End, Raised
 from rota.task import Task
@@ -129,7 +132,9 @@ class Child:
         while (end := _cut_short(run, begin_by)) is None:
             if self._look(_LOOK) and self._pipe.recv()[0] == "ready":
                 hooks = [hook.place for hook in run.task.hooks.around_bodies(run.task.name)]
-                self._pipe.send((run.task.__module__, run.task.__qualname__, run.task.name, run.job, run.worker, hooks))
+                task = run.task
+                given: Given = (task.__module__, task.__qualname__, task.name, run.job, run.worker, hooks, wanted())
+                self._pipe.send(given)
                 break
         return end
 
@@ -148,6 +153,9 @@ class Child:
         """Take one word from the process; the last one is the outcome."""
         assert self._pipe is not None
         word, job, said = self._pipe.recv()
+        if word == "log":
+            _log(run if job == run.job.id else None, said)
+            return None
         if job != run.job.id:  # a thread that a former body left behind
             return None
         match word:
@@ -225,6 +233,11 @@ def _start_limit(task: Task[..., Any, Any]) -> float:
     return max(START, (task.timeout or 0) / SECOND)
 
 
+def _log(run: Run | None, told: Told) -> None:
+    with suppress(Exception):  # a filter of the program's may raise anything, and the body goes on
+        log_here(told, None if run is None else CurrentJob(run.job, run))
+
+
 def _manner(code: int | None) -> str:
     if code is None:
         return "is gone"
@@ -239,6 +252,9 @@ def _manner(code: int | None) -> str:
 Tell = Callable[[str, str, object], None]
 """Says a word about the job with this id."""
 
+
+Given = tuple[str, str, str, Claimed, str, Sequence[tuple[str, str]], int]
+"""What a process gets to run a body: the task's module, place and name, its job and worker, the hooks, and the log's level."""
 
 _TOLD = frozenset({"progress", "finishing", "result"})
 
@@ -260,29 +276,33 @@ class _Reporter(Run):
 
 def _serve(pipe: Connection[Any, Any]) -> None:
     """The child's main function."""
+    from multiprocessing.reduction import ForkingPickler
+
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave_to_the_worker)
     threading.Thread(target=_end_with_parent, name="rota-parent-watch", daemon=True).start()
     sending = threading.Lock()  # a body's threads may tell of progress at once
 
     def tell(word: str, job: str, said: object) -> None:
+        data = ForkingPickler.dumps((word, job, said))  # which may have objects deleted, and they may log
         with sending:
-            pipe.send((word, job, said))
+            pipe.send_bytes(data)
 
+    forwarder = Forwarder(lambda job, told: tell("log", job, told))
     while True:
         try:
             tell("ready", "", None)
-            module, qualname, name, job, worker, hooks = pipe.recv()
+            given: Given = pipe.recv()
         except (EOFError, OSError):
             return
-        _perform(module, qualname, name, job, worker, hooks, tell)
+        _perform(given, tell, forwarder)
 
 
-def _perform(
-    module: str, qualname: str, name: str, job: Claimed, worker: str, hooks: Sequence[tuple[str, str]], tell: Tell
-) -> None:
+def _perform(given: Given, tell: Tell, forwarder: Forwarder) -> None:
+    module, qualname, name, job, worker, hooks, level = given
     try:
         task = _find(module, qualname, name)
+        forwarder.serve(job.id, level)
         if hooks:
             _find_hooks(task, hooks)
     except BaseException as error:  # noqa: BLE001  # a module may raise anything, or exit

@@ -186,17 +186,17 @@ def test_coroutine_hooks_of_plain_bodies_run_inside_a_running_loop_too(memory: R
 # -- isolated bodies ----------------------------------------------------------------------------
 
 
-def test_an_isolated_body_is_wrapped_in_its_own_process(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_isolated_body_is_wrapped_in_its_own_process(caplog: pytest.LogCaptureFixture) -> None:
     with hooked.app as app:
         jobs = [hooked.plain.enqueue(), hooked.coroutine.enqueue()]
         app.drain()
         assert [job.result() for job in jobs] == [f"attempt 1 of app.hooked.{name}" for name in ("plain", "coroutine")]
-        said = capfd.readouterr().err
+        said = caplog.text
         assert said.count("the around hook app.hooked_around.inner raised an error") == 2
         assert said.count("the on_start hook app.hooked_around.broken raised an error") == 2
 
 
-def test_a_hook_that_an_isolated_bodys_process_does_not_find_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_hook_that_an_isolated_bodys_process_does_not_find_is_told(caplog: pytest.LogCaptureFixture) -> None:
     def nested(job: CurrentJob) -> None: ...
 
     before = hooked.app.hooks._all.copy()
@@ -207,7 +207,7 @@ def test_a_hook_that_an_isolated_bodys_process_does_not_find_is_told(capfd: pyte
             assert str(app.run_one()) == "ran app.hooked.plain"
     finally:
         hooked.app.hooks._all[:] = before
-    assert "is not called for isolated task app.hooked.plain" in capfd.readouterr().err
+    assert "is not called for isolated task app.hooked.plain" in caplog.text
     assert hooked_around.outer in [hook.function for hook in before]
 
 

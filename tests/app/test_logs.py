@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from app import isolated
 from rota import Rota, current_job
-from rota.cli.logs import json_line
+from rota.cli.logs import json_line, text_lines
 from rota.logs import JobFields, add_job_fields
 from working import working
 
@@ -61,6 +62,22 @@ def test_records_of_any_logger_made_in_a_body_have_its_jobs_fields(app: Rota, ke
     logging.getLogger("shop").info("after")
     nothing = (None,) * 5
     assert kept.fields() == [nothing, *((job.id, kind, "mail", attempt, worker.id) for attempt in (1, 2)), nothing]
+
+
+def test_records_of_an_isolated_body_are_logged_by_its_worker(kept: Kept, capfd: pytest.CaptureFixture[str]) -> None:
+    with isolated.app as app:
+        job = isolated.logs.enqueue()
+        assert str(app.run_one()) == "ran app.isolated.logs"
+    packed, missing = kept.records
+    assert [fields[:4] for fields in kept.fields()] == [(job.id, "app.isolated.logs", "mail", 1)] * 2
+    assert (packed.name, packed.levelname, packed.getMessage(), vars(packed)["shelf"]) == (
+        "shop.stock", "INFO", "order 7 is packed", 3,
+    )  # fmt: skip
+    assert not hasattr(packed, "lock")
+    assert "ValueError: the last one is gone" in logging.Formatter().format(missing)
+    assert json.loads(json_line(missing))["trace"].endswith("ValueError: the last one is gone")
+    assert text_lines(coloured=False)(missing).endswith("ValueError: the last one is gone")
+    assert capfd.readouterr().err == "a fork says so itself\n"
 
 
 def test_what_a_record_says_itself_stays(app: Rota, kept: Kept) -> None:

@@ -169,7 +169,8 @@ def _text(record: logging.LogRecord) -> str:
         said = f"{record.levelname.lower()}: {said}"
     if (job := running_job()) is not None:
         said = f"{said}  [{job.id[-6:]}]"
-    return visible("\n".join([said, _trace(record)])).rstrip() if record.exc_info else said
+    trace = _trace(record)
+    return visible(f"{said}\n{trace}").rstrip() if trace else said
 
 
 class _Clock:
@@ -220,8 +221,8 @@ def json_line(record: logging.LogRecord, process: str | None = None) -> str:
         told |= {"message": record.getMessage(), "logger": record.name}
         if (job := running_job()) is not None:
             told |= {"id": job.id, "task": job.task, "queue": job.queue, "attempt": job.attempt, "worker": job.worker}
-        if record.exc_info:
-            told["trace"] = _trace(record)
+        if trace := _trace(record):
+            told["trace"] = trace
     return json_visible(_encode(told))
 
 
@@ -233,7 +234,8 @@ def _encode(told: dict[str, object]) -> str:
 
 
 def _trace(record: logging.LogRecord) -> str:
-    return logging.Formatter().formatException(record.exc_info or (None, None, None))
+    """Empty where there is none. A record of an isolated body's has it as text alone."""
+    return logging.Formatter().formatException(record.exc_info) if record.exc_info else record.exc_text or ""
 
 
 def _colours(stream: TextIO) -> bool:
