@@ -35,11 +35,13 @@ class Server(Struct, frozen=True):
 
 
 class Folder(Struct, frozen=True):
+    """A folder, in which each letter is a file."""
+
     path: Path
 
 
 class Console(Struct, frozen=True):
-    pass
+    """The standard output."""
 
 
 Place = Server | Folder | Console

@@ -43,7 +43,7 @@ class Asked(Struct, frozen=True):
         return "next_opening", {"names": self.names, "now": self.now}
 
 
-class Room(Struct, frozen=True):
+class Measured(Struct, frozen=True):
     """A locked room as it is."""
 
     usage: Usage
@@ -54,7 +54,7 @@ class Room(Struct, frozen=True):
 class Rooms(Struct, frozen=True):
     """Locked rooms, and the moment after that."""
 
-    known: Mapping[Instance, Room]
+    known: Mapping[Instance, Measured]
     over: Sequence[str]
     """The notes of places of which none counts, as JSON by room."""
     now: Micros
@@ -94,7 +94,7 @@ def _measure(enough: Mapping[Instance, int], now: Micros | None) -> Call:
 
 def _measured(rows: Sequence[Row]) -> Rooms:
     known = {
-        Instance(name, key): Room(Usage(taken if running is None else running, started_at, closed_until), opens_at, look_at)
+        Instance(name, key): Measured(Usage(taken if running is None else running, started_at, closed_until), opens_at, look_at)
         for name, key, started_at, closed_until, opens_at, look_at, taken, running, _, _ in rows
     }
     over = [row[8] for row in rows if row[8] is not None and row[8] != "[]"]

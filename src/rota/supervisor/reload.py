@@ -14,7 +14,7 @@ from msgspec import Struct
 from rota.errors import ConfigError
 
 
-class Changed(Struct, frozen=True):
+class FilesChanged(Struct, frozen=True):
     """The content of these files is another than before; some may be new or gone."""
 
     files: list[Path]
@@ -23,7 +23,7 @@ class Changed(Struct, frozen=True):
 class Watch:
     """Watches directories and all below them from a thread of its own. Raises `ConfigError` where the library is missing."""
 
-    def __init__(self, folders: Sequence[Path], post: Callable[[Changed], None]) -> None:
+    def __init__(self, folders: Sequence[Path], post: Callable[[FilesChanged], None]) -> None:
         try:
             from watchfiles import PythonFilter, watch
         except ModuleNotFoundError:
@@ -65,7 +65,7 @@ class Watch:
                     self._known[file] = content
                     changed.append(file)
             if changed:
-                self._post(Changed(changed))
+                self._post(FilesChanged(changed))
 
 
 def _content(file: Path) -> bytes | None:

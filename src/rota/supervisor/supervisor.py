@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from rota.supervisor.child import Child, Exited, Heard
 from rota.supervisor.plan import FIRST, STAGGER, START, Plan, about
-from rota.supervisor.reload import Changed, Watch
+from rota.supervisor.reload import FilesChanged, Watch
 from rota.supervisor.slot import Slot
 from rota.supervisor.systemd import Notifier
 from rota.supervisor.turnover import Turnover
@@ -39,7 +39,7 @@ class Signalled(Struct, frozen=True):
     number: int
 
 
-Event = Heard | Exited | Changed | Signalled
+Event = Heard | Exited | FilesChanged | Signalled
 
 
 class Supervisor:
@@ -133,7 +133,7 @@ class Supervisor:
                     self._joined(child)
             case Exited(child):
                 self._exited(child)
-            case Changed(files):
+            case FilesChanged(files):
                 self._reload(files)
             case Signalled(number):
                 self._signalled(number)
