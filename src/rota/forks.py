@@ -1,4 +1,4 @@
-"""What an object must do in a forked child, before anything else there can use it."""
+"""What an object or a module must do in a forked child, before anything else there can use it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ def in_child(method: Callable[[], object]) -> None:
 
     A child has the parent's objects but none of its threads, so a lock that one of those held would stay taken for ever.
     """
-    if not hasattr(os, "register_at_fork"):
-        return  # where there is no fork
     known = WeakMethod(method)
 
     def call() -> None:
         if (found := known()) is not None:
             found()
 
-    os.register_at_fork(after_in_child=call)
+    in_every_child(call)
+
+
+def in_every_child(call: Callable[[], object]) -> None:
+    """Call a function in every child that is forked from now on: for what a module keeps for the whole process."""
+    if hasattr(os, "register_at_fork"):  # else there is no fork
+        os.register_at_fork(after_in_child=call)
 
 
 def between(before: Callable[[], object], after: Callable[[], object]) -> None:

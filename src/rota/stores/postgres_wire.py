@@ -7,7 +7,6 @@ work is a good part of what a lone insert or claim costs.
 
 from __future__ import annotations
 
-import os
 import select
 from collections import deque
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 
 from rota.bell import ready
+from rota.forks import in_every_child
 from rota.stores.database import Call, Row
 from rota.stores.postgres_queries import Queries, Query
 
@@ -227,8 +227,7 @@ def _disown_all() -> None:
     _WIRES.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_disown_all)
+in_every_child(_disown_all)
 
 
 class LastWords:

@@ -6,10 +6,11 @@ The locks are this module's own, since a connection belongs to no app: several m
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
+
+from rota.forks import in_every_child
 
 if TYPE_CHECKING:  # blocking callers do without it
     import asyncio
@@ -28,8 +29,7 @@ def _begin_anew() -> None:
     _awaited.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+in_every_child(_begin_anew)
 
 
 def turn(connection: object) -> threading.RLock:
