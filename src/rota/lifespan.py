@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rota.app import Rota
 from rota.beside import Beside, off_loop
 from rota.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    import asyncio
 
 log = logging.getLogger("rota")
 
@@ -100,16 +103,26 @@ async def _life_of(application: ASGI, scope: Message) -> AsyncIterator[None]:
         begun = await said.get()
         if begun["type"] == "lifespan.startup.failed":
             raise RuntimeError(begun.get("message") or "the application failed to start")
-        yield
-        if begun["type"] != "ended":
-            await told.put({"type": "lifespan.shutdown"})
-            ended = await said.get()
-            if "error" in ended:
-                raise ended["error"]
-            if ended["type"] == "lifespan.shutdown.failed":
-                raise RuntimeError(ended.get("message") or "the application failed to shut down")
+        try:
+            yield
+        except Exception:  # what lies within failed to begin or to end
+            await _end(begun, told, said)
+            raise
+        await _end(begun, told, said)
     finally:
         task.cancel()
+
+
+async def _end(begun: Message, told: asyncio.Queue[Message], said: asyncio.Queue[Message]) -> None:
+    """Have an application that has a life end it."""
+    if begun["type"] == "ended":
+        return
+    await told.put({"type": "lifespan.shutdown"})
+    ended = await said.get()
+    if "error" in ended:
+        raise ended["error"]
+    if ended["type"] == "lifespan.shutdown.failed":
+        raise RuntimeError(ended.get("message") or "the application failed to shut down")
 
 
 def _nothing() -> None: ...

@@ -170,3 +170,12 @@ def test_a_plain_application_that_fails_is_heard(app: Rota, answers: tuple[str, 
         asyncio.run(server.live(lambda: None))
     assert server.said == said
     assert app.workers() == []
+
+
+def test_a_plain_application_ends_its_own_life_where_the_worker_cannot_begin() -> None:
+    application, told = with_life()
+    server = Server(Rota("nothing://").lifespan(worker=True).asgi(application))
+    with pytest.raises(ConfigError, match="no store is known"):
+        asyncio.run(server.live(lambda: None))
+    assert told == ["lifespan.startup", "lifespan.shutdown"]
+    assert [said.split(":")[0] for said in server.said] == ["lifespan.startup.failed"]
