@@ -128,6 +128,18 @@ def test_that_a_user_may_only_read_is_told_apart_from_a_standby(url: str) -> Non
         store.rest("nobody", asleep=True)
 
 
+def test_a_server_that_takes_no_writes_is_told_by_a_check(postgres_server: PostgresServer) -> None:
+    with postgres_server.database() as url:
+        with Rota(url) as app:
+            app.migrate()
+            assert not app.check()
+            with psycopg.connect(url, autocommit=True) as admin:
+                admin.execute(f'alter database "{admin.info.dbname}" set default_transaction_read_only = on')
+        with Rota(url) as app:
+            [problem] = app.check()
+            assert "default_transaction_read_only is on" in problem.text
+
+
 def test_a_worker_whose_connection_may_not_rest_is_told_why(url: str) -> None:
     """The server says it before it goes away, while the worker sleeps."""
     told = pytest.raises(StoreUnavailable, match=r"not used for a while .*set idle_session_timeout to 0")

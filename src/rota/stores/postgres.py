@@ -223,7 +223,7 @@ class PostgresDatabase:
         self.open()
         names = {"jobs_table": self._queries.table("rota_jobs"), "history_table": self._queries.table("rota_history")}
         [row] = self.read("vitals", names | {"now": None})
-        now, version, database, live, history, commit, fsync, autovacuum, standby, taken, most, tables, isolation = row
+        now, version, database, live, history, commit, fsync, autovacuum, standby, frozen, taken, most, tables, isolation = row
         warnings = []
         if commit == "off" or fsync == "off":
             warnings.append(
@@ -233,6 +233,11 @@ class PostgresDatabase:
             warnings.append("autovacuum is off: the tables will grow and claims become slow; switch it on")
         if standby:
             warnings.append("this server is a standby and takes no writes: point the URL at the primary, or name all hosts")
+        elif frozen:
+            warnings.append(
+                "default_transaction_read_only is on for this server or database, so no job comes in and none runs: switch it "
+                "off, or point the URL at the server that takes writes"
+            )
         if taken >= most * _CROWDED:
             warnings.append(
                 f"{taken} of the server's {most} connections are taken, and beyond them programs and workers are refused: "

@@ -382,6 +382,9 @@ where nspname = :schema and relkind = 'r' and relname like 'rota\_%'
 select :now, current_setting('server_version'), current_database(), pg_total_relation_size(:jobs_table::regclass),
        pg_total_relation_size(:history_table::regclass), current_setting('synchronous_commit'), current_setting('fsync'),
        current_setting('autovacuum'), pg_is_in_recovery(),
+       -- For all, or in this database; a user who may only read looks after others.
+       (select setting = 'on' and source in ('configuration file', 'database', 'command line')
+        from pg_settings where name = 'default_transaction_read_only'),
        (select sum(numbackends)::bigint from pg_stat_database),
        current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint,
        (select max(version) from rota_migrations), current_setting('transaction_isolation')
