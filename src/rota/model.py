@@ -426,9 +426,12 @@ class JobRow(Struct, frozen=True):
     due: Micros
     created_at: Micros
     claim: int
+    """How often it was claimed, attempts before a retry by hand included."""
     excused: int
+    """How many of the claims count as no attempt: releases, snoozes, and all before a retry by hand."""
     max_attempts: int
     args: str
+    """As JSON by name; what has no name there is a list under `*`."""
     key: str | None = None
     worker: str | None = None
     claimed_at: Micros | None = None
