@@ -7,6 +7,7 @@ import secrets
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -118,10 +119,11 @@ def asked(words: Sequence[str] | None = None) -> Asked:
 
 def kept_secret(path: Path) -> str:
     """The secret in this file, which is made where it is missing: links in letters outlive the process."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text("utf-8")
-    with os.fdopen(descriptor, "w") as file:
-        file.write(made := secrets.token_urlsafe(32))
-    return made
+    if not path.exists():
+        made = path.with_name(f".{path.name}.{os.getpid()}")
+        with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(32))
+        with suppress(FileExistsError):  # another process was quicker, and its secret counts
+            os.link(made, path)
+        made.unlink()
+    return path.read_text("utf-8")
