@@ -9,6 +9,8 @@ import asyncio
 import os
 import re
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,13 +26,29 @@ FAILED = FOLDER / "failed"
 """Where pictures of pages on which a test failed are."""
 
 
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
-    """A browser without a history, and the event loop on which it is spoken to.
+@dataclass(frozen=True)
+class Driven:
+    """A browser, and the event loop on which it is spoken to.
 
-    The loop is in the midst of running for as long as the browser is there. Only within a test that looks at pages the thread
-    is told of it: others could run no loop of their own.
+    The loop is in the midst of running for as long as the browser is there. The thread is told of it only while the browser is
+    in use: it could run no other.
     """
+
+    browser: Browser
+    loop: asyncio.AbstractEventLoop
+
+    @contextmanager
+    def in_use(self) -> Iterator[Browser]:
+        asyncio._set_running_loop(self.loop)
+        try:
+            yield self.browser
+        finally:
+            asyncio._set_running_loop(None)
+
+
+@pytest.fixture(scope="session")
+def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driven]:
+    """A browser without a history, for all tests of a process."""
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=20_000)
@@ -40,27 +58,22 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Browser,
     with sync_playwright() as playwright:
         # Playwright gives each browser that it launches a new empty folder for its data.
         browser = playwright.chromium.launch(executable_path=program.path, args=FLAGS, env=environment)
-        loop = asyncio.get_running_loop()
+        driven = Driven(browser, asyncio.get_running_loop())
         asyncio._set_running_loop(None)
-        yield browser, loop
-        asyncio._set_running_loop(loop)
+        yield driven
+        asyncio._set_running_loop(driven.loop)  # whose end takes that back
         browser.close()
-    asyncio._set_running_loop(None)
 
 
 @pytest.fixture
-def visits(request: pytest.FixtureRequest, browser: tuple[Browser, asyncio.AbstractEventLoop]) -> Iterator[Visits]:
+def visits(request: pytest.FixtureRequest, driven: Driven) -> Iterator[Visits]:
     """Opens pages for visitors who know nothing of each other."""
     from browsing.visits import Visits
 
-    program, loop = browser
-    asyncio._set_running_loop(loop)
-    visits = request.node.stash[VISITS] = Visits(program)
-    try:
+    with driven.in_use() as browser:
+        visits = request.node.stash[VISITS] = Visits(browser)
         yield visits
-    finally:
         visits.close()
-        asyncio._set_running_loop(None)
     assert not visits.complaints, "\n".join(visits.complaints)
 
 

@@ -13,9 +13,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from browsing.chromium import NAMES, chromium, debians
+from browsing.fixtures import Driven
 from browsing.visits import Visits, accessible
 
 GREETING = """<!doctype html><html lang="en"><title>A greeting</title><meta name="viewport" content="width=device-width">
@@ -97,12 +98,13 @@ def test_what_cannot_be_read_in_dark_colours_is_found(page: Page) -> None:
         accessible(page)
 
 
-def test_a_loop_runs_between_tests_of_pages(browser: tuple[Browser, object]) -> None:
+def test_a_loop_runs_between_tests_of_pages(driven: Driven) -> None:
     async def answer() -> str:
         return "here"
 
-    assert browser[0].is_connected()
     assert asyncio.run(answer()) == "here"
+    with driven.in_use() as browser:
+        assert browser.is_connected()
 
 
 def test_a_failure_is_reported_with_what_the_page_showed(tmp_path: Path) -> None:
