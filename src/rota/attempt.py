@@ -74,10 +74,6 @@ class Run:
         return Run(job, None, worker)  # type: ignore[arg-type]  # it is never run
 
     @property
-    def is_unknown(self) -> bool:
-        return self.task is None
-
-    @property
     def took(self) -> Micros:
         """How long the body has run, by now or until it ended."""
         return 0 if self.started is None else ((self.ended or time.monotonic_ns()) - self.started) // 1000

@@ -15,11 +15,6 @@ class Turnover:
         self.turning: Slot | None = None
         """The slot whose new process is starting."""
 
-    @property
-    def rolling(self) -> bool:
-        """Whether a rolling restart is under way."""
-        return bool(self._rolling)
-
     def roll(self, slots: list[Slot]) -> None:
         """Replace all of these, those included that were replaced since the last call."""
         self._rolling = set(slots)
