@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -108,9 +108,19 @@ def check(store: Store, max_wait: Micros | None, now: Micros | None, max_pause: 
     return problems(store.counts(), workers, running, vitals.warnings, max_wait, moment, store.pauses(), max_pause)
 
 
-def change(store: Store, move: Move, ids: Sequence[str], kept: Container[State], now: Micros | None) -> list[Changed]:
-    """Cancel, retry or delete these jobs and say what became of each, in the order asked. Nothing is known of what is no id."""
-    answers = iter(store.change(move, [id for id in ids if is_id(id)], now))
+def change(
+    store: Store,
+    move: Move,
+    ids: Sequence[str],
+    kept: Container[State],
+    now: Micros | None,
+    only: Collection[State] = (),
+) -> list[Changed]:
+    """Cancel, retry or delete these jobs and say what became of each, in the order asked. Nothing is known of what is no id.
+
+    Where states are given as `only`, jobs that are in another one by then stay as they are.
+    """
+    answers = iter(store.change(move, [id for id in ids if is_id(id)], now, only))
     changed = [next(answers) if is_id(id) else Changed(id, None, None) for id in ids]
     if move is Move.CANCEL and State.CANCELLED not in kept:
         # As a worker does that ends a job of a state that is not kept. Should this not come about, the next purge sees to it.
@@ -118,9 +128,9 @@ def change(store: Store, move: Move, ids: Sequence[str], kept: Container[State],
     return changed
 
 
-def edit(store: Store, wanted: Edit, ids: Sequence[str], now: Micros | None) -> list[Changed]:
-    """Edit those of these jobs that wait and say what became of each, in the order asked."""
-    answers = iter(store.edit(wanted, [id for id in ids if is_id(id)], now))
+def edit(store: Store, wanted: Edit, ids: Sequence[str], now: Micros | None, only: Collection[State] = ()) -> list[Changed]:
+    """Edit those of these jobs that wait and say what became of each, in the order asked. `only` is what it is to `change`."""
+    answers = iter(store.edit(wanted, [id for id in ids if is_id(id)], now, only))
     return [next(answers) if is_id(id) else Changed(id, None, None) for id in ids]
 
 
@@ -135,11 +145,14 @@ def change_all(
     before: str | None = None,
     began: Micros | None = None,
 ) -> list[Changed]:
-    """Change every job that the filter names, the newest first, in steps; each step is one transaction."""
+    """Change every job that the filter names, the newest first, in steps; each step is one transaction.
+
+    A job that has left the states that the filter names since it was found stays as it is: it may have succeeded meanwhile.
+    """
     if move not in (Move.CANCEL, Move.RETRY, Move.DELETE):
         raise ConfigError(f"move={brief(move)}: jobs are changed by Move.CANCEL, Move.RETRY or Move.DELETE")
     move = Move(move)
-    do: Do = lambda ids: [each for each in change(store, move, ids, kept, now) if moved(move, each)]  # noqa: E731
+    do: Do = lambda ids: _moved(move, change(store, move, ids, kept, now, which.states), which)  # noqa: E731
     return _in_steps(store, do, which, now, tell, queues, before, began)
 
 
@@ -154,7 +167,7 @@ def edit_all(
     began: Micros | None = None,
 ) -> list[Changed]:
     """Edit every waiting job that the filter names, in the same way."""
-    do: Do = lambda ids: [each for each in edit(store, wanted, ids, now) if moved(Move.EDIT, each)]  # noqa: E731
+    do: Do = lambda ids: _moved(Move.EDIT, edit(store, wanted, ids, now, which.states), which)  # noqa: E731
     return _in_steps(store, do, which, now, tell, queues, before, began)
 
 
@@ -180,6 +193,10 @@ def _in_steps(
         seen += len(ids)
         tell(Step(seen, before, done))
     return changed
+
+
+def _moved(move: Move, changed: Iterable[Changed], which: Where) -> list[Changed]:
+    return [each for each in changed if moved(move, each) and (not which.states or each.before in which.states)]
 
 
 def moved(move: Move, changed: Changed) -> bool:

@@ -9,7 +9,8 @@ import pytest
 
 from app.conftest import Clock
 from app.words import claimed
-from rota import ConfigError, JobNotFound, Move, MoveRefused, Rota, State
+from rota import ConfigError, JobNotFound, Move, MoveRefused, Rota, State, operate
+from rota.model import JobRow
 from rota.operate import STEP, Step, where
 
 
@@ -131,6 +132,25 @@ def test_only_what_changed_is_answered(app: Rota) -> None:
     told: list[Step] = []
     changed = app.change_all(Move.DELETE, where(status=["queued", "running"]), told.append)
     assert ([each.id for each in changed], [step.seen for step in told]) == ([waiting.id], [2])
+
+
+def test_a_job_that_left_its_state_since_it_was_found_stays_as_it_is(app: Rota, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = app.named("t").enqueue_many([()] * 4)
+    for job in jobs[:2]:
+        job.cancel()
+    find = operate.find
+
+    def find_late(*asked: Any) -> list[JobRow]:
+        """Before their turn comes somebody else retries one that was cancelled, and cancels one that waited."""
+        if rows := find(*asked):
+            jobs[0].retry()
+            jobs[2].cancel()
+        return rows
+
+    monkeypatch.setattr(operate, "find", find_late)
+    assert {each.id for each in app.change_all(Move.DELETE, where("cancelled"))} == {jobs[1].id}
+    monkeypatch.undo()
+    assert [app.get(job.id).status for job in (jobs[0], jobs[2], jobs[3])] == [State.QUEUED, State.CANCELLED, State.QUEUED]
 
 
 def test_a_cancel_of_many_answers_those_that_were_asked_to_stop(app: Rota) -> None:

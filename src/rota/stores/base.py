@@ -10,7 +10,7 @@ may have been lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from rota.bell import Bell
@@ -349,8 +349,10 @@ class Store(Protocol):
         """Up to `limit` jobs in a final state, those first that ended last. Quick, however many there are."""
         ...
 
-    def change(self, move: Move, ids: Sequence[str], now: Micros | None = None) -> list[Changed]:
+    def change(self, move: Move, ids: Sequence[str], now: Micros | None = None, only: Collection[State] = ()) -> list[Changed]:
         """Cancel, retry or delete these jobs and say what became of each, in the order asked.
+
+        Where states are given as `only`, jobs that are in another one by then stay as they are.
 
         `MOVES` says from which states. A retry starts the attempts afresh and is due now; claims are numbered on, so that none
         from before counts. It takes the job's key again and is refused (state unchanged) when another unfinished job has it.
@@ -358,8 +360,10 @@ class Store(Protocol):
         """
         ...
 
-    def edit(self, edit: Edit, ids: Sequence[str], now: Micros | None = None) -> list[Changed]:
+    def edit(self, edit: Edit, ids: Sequence[str], now: Micros | None = None, only: Collection[State] = ()) -> list[Changed]:
         """Change the priority, the queue or the due time of those of these jobs that wait, and say what became of each.
+
+        `only` is what it is to `change`.
 
         A job that is due later than now is scheduled, else queued; without a new time a scheduled one stays so. What a limit
         held is queued and looked at anew. Running and finished jobs stay as they are. Rings sleepers.

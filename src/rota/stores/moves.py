@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from rota.clock import SECOND, Micros
 from rota.model import FINAL, MOVES, Changed, Edit, Ended, JobRow, Lost, Move, Settled, State
@@ -82,11 +82,11 @@ def _stand(run: Run, end: Ended, worker: str, row: JobRow | None) -> State | Non
     return at_sight(worker, end.claim, row)
 
 
-def change(run: Run, move: Move, ids: Sequence[str], now: Micros | None) -> dict[str, Changed]:
-    """Move the jobs that may be moved and say what became of each."""
+def change(run: Run, move: Move, ids: Sequence[str], now: Micros | None, only: Collection[State] = ()) -> dict[str, Changed]:
+    """Move the jobs that may be moved, of those in `only` these states if any are given, and say what became of each."""
     before = _look(run, list(dict.fromkeys(ids)))
     after: dict[str, State | None] = dict(before)
-    able = [job for job, state in before.items() if state in MOVES[move]]
+    able = [job for job, state in before.items() if state in MOVES[move] and (not only or state in only)]
     waiting = [job for job in able if not before[job].final and before[job] is not State.RUNNING]
     running = [job for job in able if before[job] is State.RUNNING]
     finished = [job for job in able if before[job].final]
@@ -121,11 +121,11 @@ def change(run: Run, move: Move, ids: Sequence[str], now: Micros | None) -> dict
     return {job: Changed(job, before.get(job), after.get(job)) for job in ids}
 
 
-def edit(run: Run, wanted: Edit, ids: Sequence[str], now: Micros | None) -> dict[str, Changed]:
-    """Change those of these jobs that wait and say what became of each."""
+def edit(run: Run, wanted: Edit, ids: Sequence[str], now: Micros | None, only: Collection[State] = ()) -> dict[str, Changed]:
+    """Change those of these jobs that wait, in `only` these states if any are given, and say what became of each."""
     before = _look(run, list(dict.fromkeys(ids)))
     after: dict[str, State | None] = dict(before)
-    waiting = [job for job, state in before.items() if state in MOVES[Move.EDIT]]
+    waiting = [job for job, state in before.items() if state in MOVES[Move.EDIT] and (not only or state in only)]
     if waiting:
         _look_again(run, waiting, now)  # a room that had them queued may wait for them where they are no more
         fields = {"priority": wanted.priority, "queue": wanted.queue, "run_at": wanted.run_at, "delay": wanted.delay}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -254,16 +254,16 @@ class SqlStore:
     def latest(self, state: State, limit: int) -> list[JobRow]:
         return [rows.job(row) for row in self._database.read("latest", {"state": state.value, "limit": limit})]
 
-    def change(self, move: Move, ids: Sequence[str], now: Micros | None = None) -> list[Changed]:
+    def change(self, move: Move, ids: Sequence[str], now: Micros | None = None, only: Collection[State] = ()) -> list[Changed]:
         if not ids:
             return []
-        became = self._database.work(lambda run: moves.change(run, move, ids, now))
+        became = self._database.work(lambda run: moves.change(run, move, ids, now, only))
         return [became[job] for job in ids]
 
-    def edit(self, edit: Edit, ids: Sequence[str], now: Micros | None = None) -> list[Changed]:
+    def edit(self, edit: Edit, ids: Sequence[str], now: Micros | None = None, only: Collection[State] = ()) -> list[Changed]:
         if not ids:
             return []
-        became = self._database.work(lambda run: moves.edit(run, edit, ids, now))
+        became = self._database.work(lambda run: moves.edit(run, edit, ids, now, only))
         return [became[job] for job in ids]
 
     def prune(self, ages: Mapping[State, Micros], limit: int, now: Micros | None = None) -> dict[State, int]:

@@ -185,6 +185,19 @@ class Changing:
         assert [each.before for each in changed] == [jobs.get(id) for id in asked]
         assert [each.after for each in changed] == [state(store, id) for id in asked]
 
+    @pytest.mark.parametrize("move", [Move.CANCEL, Move.RETRY, Move.DELETE])
+    def test_only_jobs_in_the_states_asked_for_are_changed(self, store: Store, move: Move) -> None:
+        worker = join(store)
+        wanted = (State.FAILED, State.RUNNING, State.SUCCEEDED, State.SCHEDULED, State.QUEUED)
+        jobs = {job_in(store, before, worker).id: before for before in wanted}
+        assert {each.before: each.after for each in store.change(move, list(jobs), NOW, [State.CANCELLED])} == {
+            before: before for before in wanted
+        }
+        assert not any(row(store, id).cancelling for id in jobs)
+        changed = store.change(move, list(jobs), NOW, [State.FAILED, State.SCHEDULED])
+        assert {each.before for each in changed if each.after != each.before} <= {State.FAILED, State.SCHEDULED}
+        assert any(each.after != each.before for each in changed)
+
     def test_changing_nothing_is_fine(self, store: Store) -> None:
         assert store.change(Move.CANCEL, [], now=NOW) == []
 

@@ -129,6 +129,11 @@ class Editing:
         ]
         assert set(found(store, queue="other")) == set(waiting)
 
+    def test_only_jobs_in_the_states_asked_for_are_edited(self, store: Store) -> None:
+        due, later = queued(store), queued(store, delay=MINUTE)
+        store.edit(Edit(queue="other"), [due, later], NOW, [State.SCHEDULED])
+        assert found(store, queue="other") == [later]
+
     def test_editing_nothing_is_fine(self, store: Store) -> None:
         assert store.edit(ALL, [], now=NOW) == []
 
