@@ -87,7 +87,7 @@ class SignUp(SafeForm):
         "Name",
         [InputRequired("Write the name that others will see."), Length(max=40), no_control_characters, of_one_line],
         filters=[stripped],
-        description="Others see it above what you write.",
+        description="Others see it with what you write.",
         render_kw={"autocomplete": "name", "maxlength": 40},
     )
     email = EmailField("Mail address", ADDRESS, filters=[stripped], render_kw={"autocomplete": "email"})
