@@ -245,15 +245,14 @@ def _class(kind: type) -> Iterator[str]:
         yield dedent(inspect.getdoc(sys.modules[kind.__module__]) or "") + "\n"
         return
     yield from _fields(node, kind)
+    twins = {twin for called, function in functions.items() if (twin := _twin_of(called, node, functions))}
     for called, function in functions.items():
-        if called.startswith("_") or called in INTERNAL.get(name, ()):
+        if called.startswith("_") or called in twins or called in INTERNAL.get(name, ()):
             continue
-        yield from _method(name, called, function, functions)
+        yield from _method(name, called, function, _twin_of(called, node, functions))
 
 
-def _method(owner: str, name: str, node: Def, all_: dict[str, Def]) -> Iterator[str]:
-    if _twin_of(name, all_) and ast.get_docstring(node) is None:
-        return
+def _method(owner: str, name: str, node: Def, twin: str | None) -> Iterator[str]:
     if any(isinstance(each, ast.Name) and each.id == "property" for each in node.decorator_list):
         kind = f": `{ast.unparse(node.returns)}`" if node.returns else ""
         said = ast.get_docstring(node)
@@ -262,13 +261,15 @@ def _method(owner: str, name: str, node: Def, all_: dict[str, Def]) -> Iterator[
     yield f"\n#### `{owner}.{name}`\n"
     yield _code(f"{'await ' if isinstance(node, ast.AsyncFunctionDef) else ''}{name}{_call(node, method=True)}")
     yield _prose(node, f"{owner}.{name}")
-    twin = next((each for each in (f"a{name}", f"{name}_") if each in all_ and ast.get_docstring(all_[each]) is None), None)
     if twin:
         yield f"For coroutines: `await …{twin}(…)`.\n"
 
 
-def _twin_of(name: str, all_: dict[str, Def]) -> bool:
-    return name.startswith("a") and name[1:] in all_
+def _twin_of(name: str, node: ast.ClassDef, all_: dict[str, Def]) -> str | None:
+    """The method for coroutines that is told of in a line, having nothing to say for itself."""
+    made = {item.targets[0].id for item in node.body if isinstance(item, ast.Assign) and isinstance(item.targets[0], ast.Name)}
+    silent = {called for called, function in all_.items() if ast.get_docstring(function) is None}
+    return next((each for each in (f"a{name}", f"{name}_") if each in made | silent), None)
 
 
 def _fields(node: ast.ClassDef, kind: type) -> Iterator[str]:

@@ -29,6 +29,7 @@ from rota.rules.retry import DEFAULT, policy_of
 from rota.settings import DAY, MAX_PAYLOAD, ages, settings
 from rota.stores.base import Store
 from rota.task import NamedTask, Task, TaskDecorator, check_function, declarations, name_of
+from rota.twins import twin
 
 if TYPE_CHECKING:  # loaded where they are used: a worker is to stay small
     from contextlib import AbstractAsyncContextManager
@@ -47,6 +48,7 @@ if TYPE_CHECKING:  # loaded where they are used: a worker is to stay small
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Rota:
@@ -235,8 +237,7 @@ class Rota:
         """Tell the store the declared defaults of every task, as a worker does when it starts."""
         self.store.declare(declarations(self.tasks.values()))
 
-    async def adeclare(self) -> None:
-        await self._desk.in_thread(self.declare)
+    adeclare = twin(declare)
 
     def _register(self, task: Task[..., Any, Any]) -> None:
         if task.name in self.tasks:
@@ -433,8 +434,7 @@ class Rota:
             raise not_found(id)
         return Job(self._desk, id, rows[0])
 
-    async def aget(self, id: str) -> Job[Any]:
-        return await self._desk.in_thread(lambda: self.get(id))
+    aget = twin(get)
 
     def jobs(
         self,
@@ -453,26 +453,13 @@ class Rota:
         rows = operate.find(self.store, operate.where(status, queue, task, key), limit, before, self._queues())
         return [Job(self._desk, row.id, row) for row in rows]
 
-    async def ajobs(
-        self,
-        *,
-        status: str | Sequence[str] = (),
-        queue: str | None = None,
-        task: str | None = None,
-        key: str | None = None,
-        limit: int = 50,
-        before: str | None = None,
-    ) -> list[Job[Any]]:
-        return await self._desk.in_thread(
-            lambda: self.jobs(status=status, queue=queue, task=task, key=key, limit=limit, before=before)
-        )
+    ajobs = twin(jobs)
 
     def stats(self) -> Stats:
         """How many jobs there are in each state, by queue and task, how long the oldest waits, and who works."""
         return operate.stats(self.store, self.now())
 
-    async def astats(self) -> Stats:
-        return await self._desk.in_thread(self.stats)
+    astats = twin(stats)
 
     def check(self, max_wait: float | timedelta | None = None, max_pause: float | timedelta | None = None) -> list[Problem]:
         """What is wrong: leases that ran out, jobs that no live worker knows or serves, and due jobs that wait too long.
@@ -482,10 +469,7 @@ class Rota:
         longest = None if max_wait is None else span(max_wait, "max_wait")
         return operate.check(self.store, longest, self.now(), None if max_pause is None else span(max_pause, "max_pause"))
 
-    async def acheck(
-        self, max_wait: float | timedelta | None = None, max_pause: float | timedelta | None = None
-    ) -> list[Problem]:
-        return await self._desk.in_thread(lambda: self.check(max_wait, max_pause))
+    acheck = twin(check)
 
     def queues(self) -> list[Queue]:
         """Each queue by name: how many unfinished jobs it has in each state, since when the first waits, and its pause.
@@ -496,22 +480,19 @@ class Rota:
 
         return queues(self.store, self._queues(), self.now())
 
-    async def aqueues(self) -> list[Queue]:
-        return await self._desk.in_thread(self.queues)
+    aqueues = twin(queues)
 
     def workers(self) -> list[WorkerRow]:
         """The workers that the store knows, oldest first."""
         return self.store.workers()
 
-    async def aworkers(self) -> list[WorkerRow]:
-        return await self._desk.in_thread(self.workers)
+    aworkers = twin(workers)
 
     def explain(self, id: str) -> Explanation:
         """Why this job is not running, or where it runs, or how it ended; see `Job.explain`. Raises `JobNotFound`."""
         return self.get(id).explain()
 
-    async def aexplain(self, id: str) -> Explanation:
-        return await self._desk.in_thread(lambda: self.explain(id))
+    aexplain = twin(explain)
 
     def limits(self) -> list[Room]:
         """Each room of each limit: what is declared and set, how many run in it, how many it holds, and whether it is full.
@@ -523,8 +504,7 @@ class Rota:
 
         return rooms(self.store, self.limiting, self.now())
 
-    async def alimits(self) -> list[Room]:
-        return await self._desk.in_thread(self.limits)
+    alimits = twin(limits)
 
     # -- changing -------------------------------------------------------------------------------
 
@@ -532,22 +512,19 @@ class Rota:
         """Cancel one job and answer where that left it; see `Job.cancel`."""
         return Job[Any](self._desk, id).cancel()
 
-    async def acancel(self, id: str) -> State:
-        return await self._desk.in_thread(lambda: self.cancel(id))
+    acancel = twin(cancel)
 
     def retry(self, id: str) -> Job[Any]:
         """Queue one job to run now, with all of its attempts before it; see `Job.retry`."""
         return Job[Any](self._desk, id).retry()
 
-    async def aretry(self, id: str) -> Job[Any]:
-        return await self._desk.in_thread(lambda: self.retry(id))
+    aretry = twin(retry)
 
     def delete(self, id: str) -> None:
         """Remove one job from the store; see `Job.delete`."""
         Job[Any](self._desk, id).delete()
 
-    async def adelete(self, id: str) -> None:
-        await self._desk.in_thread(lambda: self.delete(id))
+    adelete = twin(delete)
 
     def edit(
         self,
@@ -561,23 +538,13 @@ class Rota:
         """Change the priority, the queue or the due time of one job that waits; see `Job.edit`."""
         return Job[Any](self._desk, id).edit(priority=priority, queue=queue, delay=delay, run_at=run_at)
 
-    async def aedit(
-        self,
-        id: str,
-        *,
-        priority: int | None = None,
-        queue: str | None = None,
-        delay: float | timedelta | None = None,
-        run_at: datetime | None = None,
-    ) -> Job[Any]:
-        return await self._desk.in_thread(lambda: self.edit(id, priority=priority, queue=queue, delay=delay, run_at=run_at))
+    aedit = twin(edit)
 
     def change(self, move: Move, ids: Sequence[str]) -> list[Changed]:
         """Cancel, retry or delete these jobs in one transaction and say what became of each, in the order asked."""
         return self._desk.change(move, ids)
 
-    async def achange(self, move: Move, ids: Sequence[str]) -> list[Changed]:
-        return await self._desk.in_thread(lambda: self.change(move, ids))
+    achange = twin(change)
 
     def change_all(self, move: Move, where: Where, tell: Tell = operate.untold, before: str | None = None) -> list[Changed]:
         """Cancel, retry or delete every job that `where` (of `rota.operate.where`) names, in steps of 500.
@@ -588,10 +555,7 @@ class Rota:
         """
         return operate.change_all(self.store, move, where, self.settings.kept, self.now(), tell, self._queues(), before)
 
-    async def achange_all(
-        self, move: Move, where: Where, tell: Tell = operate.untold, before: str | None = None
-    ) -> list[Changed]:
-        return await self._desk.in_thread(lambda: self.change_all(move, where, tell, before))
+    achange_all = twin(change_all)
 
     def edit_all(
         self,
@@ -608,20 +572,7 @@ class Rota:
         wanted = edit_of(queue, priority, delay, run_at)
         return operate.edit_all(self.store, wanted, where, self.now(), tell, self._queues(), before)
 
-    async def aedit_all(
-        self,
-        where: Where,
-        tell: Tell = operate.untold,
-        before: str | None = None,
-        *,
-        priority: int | None = None,
-        queue: str | None = None,
-        delay: float | timedelta | None = None,
-        run_at: datetime | None = None,
-    ) -> list[Changed]:
-        return await self._desk.in_thread(
-            lambda: self.edit_all(where, tell, before, priority=priority, queue=queue, delay=delay, run_at=run_at)
-        )
+    aedit_all = twin(edit_all)
 
     def pause(self, queue: str, until: datetime | timedelta | float | None = None, by: str | None = None) -> None:
         """Have workers leave the jobs of a queue alone: until a moment, for a span, or until `resume`.
@@ -635,8 +586,7 @@ class Rota:
 
         pause(self.store, queue, until, by, self.now())
 
-    async def apause(self, queue: str, until: datetime | timedelta | float | None = None, by: str | None = None) -> None:
-        await self._desk.in_thread(lambda: self.pause(queue, until, by))
+    apause = twin(pause)
 
     def resume(self, queue: str) -> bool:
         """End the pause of a queue, and answer whether it was paused. Sleeping workers are woken at once."""
@@ -644,8 +594,7 @@ class Rota:
 
         return resume(self.store, queue, self.now())
 
-    async def aresume(self, queue: str) -> bool:
-        return await self._desk.in_thread(lambda: self.resume(queue))
+    aresume = twin(resume)
 
     def set_limit(self, name: str, size: int | str | None) -> None:
         """Have a size outweigh what the code says of this limit, on all workers at once and until it is cleared with `None`.
@@ -657,25 +606,22 @@ class Rota:
 
         set_size(self.store, self.limiting, name, size, self.now())
 
-    async def aset_limit(self, name: str, size: int | str | None) -> None:
-        await self._desk.in_thread(lambda: self.set_limit(name, size))
+    aset_limit = twin(set_limit)
 
-    def purge(self, **keep: float | timedelta | None) -> dict[State, int]:
+    def purge(self, /, **keep: float | timedelta | None) -> dict[State, int]:
         """Delete finished jobs whose time in the history ended, and answer how many of each state.
 
         By default the app's own `keep_…` settings count; `purge(failed=86400)` names others, by state.
         """
         return operate.purge(self.store, ages(keep) if keep else self.settings.ages, self.now())
 
-    async def apurge(self, **keep: float | timedelta | None) -> dict[State, int]:
-        return await self._desk.in_thread(lambda: self.purge(**keep))
+    apurge = twin(purge)
 
-    def purgeable(self, **keep: float | timedelta | None) -> dict[State, int]:
+    def purgeable(self, /, **keep: float | timedelta | None) -> dict[State, int]:
         """How many finished jobs of each state `purge` would delete now."""
         return self.store.prunable(ages(keep) if keep else self.settings.ages, self.now())
 
-    async def apurgeable(self, **keep: float | timedelta | None) -> dict[State, int]:
-        return await self._desk.in_thread(lambda: self.purgeable(**keep))
+    apurgeable = twin(purgeable)
 
     # -- the store ------------------------------------------------------------------------------
 
@@ -718,8 +664,7 @@ class Rota:
         with self._at_hand() as store:
             return store.migrate()
 
-    async def amigrate(self) -> list[str]:
-        return await self._desk.in_thread(self.migrate)
+    amigrate = twin(migrate)
 
     def pending(self) -> list[Migration]:
         """The migrations that `migrate` would run, in order, and what each means for processes that run. Changes nothing.
@@ -729,8 +674,7 @@ class Rota:
         with self._at_hand() as store:
             return store.pending()
 
-    async def apending(self) -> list[Migration]:
-        return await self._desk.in_thread(self.pending)
+    apending = twin(pending)
 
     def there(self) -> bool:
         """Whether the store's tables are there. Makes nothing, where any other use would make them."""
@@ -739,8 +683,7 @@ class Rota:
         with self._at_hand() as store:
             return store.there()
 
-    async def athere(self) -> bool:
-        return await self._desk.in_thread(self.there)
+    athere = twin(there)
 
     def schema(self) -> list[tuple[str, str]]:
         """The name and the SQL of each step that makes the store's tables from nothing. The store is not touched."""
@@ -766,6 +709,9 @@ class Rota:
     def now(self) -> Micros | None:
         """The moment that the app's clock tells, or `None` for the store's own."""
         return None if self.clock is None else moment(self.clock(), "clock")
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        return await self._desk.in_thread(call)
 
     def _queues(self) -> set[str]:
         """The queues that tasks declared here name."""
