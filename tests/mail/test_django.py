@@ -79,8 +79,31 @@ def test_all_that_djangos_messages_have_arrives(server: Odd) -> None:
     assert max(len(line) for line in server.letters[0].content.split(b"\r\n")) <= 998
 
 
+def test_who_gets_it_is_whom_django_says_whatever_headers_show(server: Odd) -> None:
+    mail.EmailMessage(
+        "Welcome",
+        "Hello",
+        "bounces@example.org",
+        ["ada@example.org"],
+        bcc=["bo@example.org"],
+        headers={"From": "shop@example.org", "To": "everybody@example.org", "Bcc": "eve@example.org"},
+    ).send()
+    assert sent(server) == ["ada@example.org bo@example.org"]
+    [taken] = server.letters
+    assert taken.sender == "bounces@example.org"
+    assert b"From: shop@example.org" in taken.content
+    assert b"To: everybody@example.org" in taken.content
+    assert b"eve@" not in taken.content
+
+
+def test_a_line_break_in_bcc_is_refused(server: Odd) -> None:
+    with pytest.raises(MessageRefused, match=r"Bcc: .* has a line break"):
+        mail.EmailMessage("Welcome", "Hello", to=["ada@example.org"], bcc=["bo\nX: y@example.org"]).send()
+    assert sent(server) == []
+
+
 def test_what_is_refused_is_told_or_passed_over_as_asked(server: Odd) -> None:
-    with pytest.raises(MessageRefused, match="To: 'nobody' is no address"):
+    with pytest.raises(MessageRefused, match="recipients: 'nobody' is no address"):
         mail.send_mail("Welcome", "Hello", None, ["nobody"])
     if not HAS_MAILERS:
         assert mail.send_mail("Welcome", "Hello", None, ["nobody"], fail_silently=True) == 0

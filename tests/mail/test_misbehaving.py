@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import ExitStack
 from time import monotonic
 
 import pytest
@@ -110,6 +111,24 @@ def test_the_answer_to_the_letter_may_take_longer_than_a_step(mailer: MakeMailer
         with pytest.raises(DeliveryPutOff, match=r"took too long|did not answer"):
             mailer(server.url, timeout=0.1, total_timeout=0.5).deliver(letter())
         assert monotonic() - begun > 0.45
+
+
+def test_many_addresses_that_do_not_answer_have_the_time_of_one_step(
+    mailer: MakeMailer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a large provider behind a firewall, whose last address is the one that is open."""
+    with odd() as server, socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as crowd:
+        for _ in range(2):  # who wait to be let in, so that nobody else may
+            waiting = crowd.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", each) for each in [full.getsockname()] * 20]
+        found.append((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", server.port)))
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_options: found)
+        begun = monotonic()
+        mailer("smtp://smtp.example.com?tls=none", timeout=1.0).deliver(letter())
+        assert monotonic() - begun < 10.0
+        assert len(server.letters) == 1
 
 
 def test_a_port_where_nobody_listens_and_a_name_that_is_none(mailer: MakeMailer) -> None:

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import aiosqlite
 import pytest
+from msgspec.structs import replace
 
 from mail.conftest import MakeMailer, letter
 from mail.sinks import HANG, odd
 from rota import ConfigError, Rota, State
 from rota.mail import Mailer, MessageRefused, read_folder
+from rota.mail.places import Server, place_of
 from working import eventually, working
 
 
@@ -121,6 +123,8 @@ def test_an_app_has_a_mailer_for_each_name(app: Rota, mailer: MakeMailer) -> Non
         ("smtp://user:sec@ret:x@host:port", "cannot be read"),
         ("smtp://user@host", "a user or a password without the other"),
         ("smtp://host?ssl=yes", "has the option ssl"),
+        ("smtp://user:1?secret@host", "has an option that is none"),
+        ("smtp://host?hello=a%0D%0Ab", "hello="),
         ("smtp://host?tls=yes", "it is starttls, tls or none"),
         ("smtps://host?tls=none", "smtps is tls=tls"),
         ("smtp://host?cafile=/nowhere.pem", "no such file"),
@@ -152,6 +156,13 @@ def test_a_url_that_cannot_be_right_is_refused_and_shows_no_password(app: Rota, 
 def test_an_option_that_cannot_be_right_is_refused(app: Rota, option: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         Mailer(app, "console:", **option)  # type: ignore[arg-type]
+
+
+def test_a_password_shows_nowhere_where_variables_are_shown() -> None:
+    place = place_of("smtp://shop:sesame@smtp.example.com?cafile=/etc/hosts")
+    assert isinstance(place, Server)
+    assert place.password == "sesame"
+    assert "sesame" not in f"{place} {place!r} {list(place.__rich_repr__())}"
 
 
 def test_the_environment_says_where_mail_goes(app: Rota, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,6 +203,23 @@ def test_the_console_shows_a_letter_as_people_read_it(capsys: pytest.CaptureFixt
     assert "\x1b" not in said
     assert "(goes to ada@example.org, bo@example.org)" in said
     assert "(attached: ä.txt, text/plain)" in said
+
+
+def test_the_console_shows_letters_of_charsets_that_python_has_not(
+    capsys: pytest.CaptureFixture[str], mailer: MakeMailer
+) -> None:
+    message = letter(text="Good to have you.")
+    message.set_param("charset", "x-foreign")
+    mailer("console:").deliver(message)
+    assert "\nGood to have you.\n" in capsys.readouterr().out
+
+
+def test_a_letter_of_ones_own_making_ends_its_last_line(mailer: MakeMailer) -> None:
+    with odd() as server:
+        mine = mailer(server.url)
+        made = mine.letter(letter())
+        mine.deliver(replace(made, content=made.content.rstrip("\n")))
+        assert [taken.content for taken in server.letters] == [made.wire()]
 
 
 def test_what_was_checked_once_is_taken_as_it_is(app: Rota, mailer: MakeMailer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+from base64 import b64encode
 from email import policy
 from email.message import EmailMessage
 from email.mime.text import MIMEText
@@ -162,6 +163,7 @@ def kept(letter: Letter, header: str = "Subject") -> str:
         "ä" * 5_000,
         "x" * 5_000 + "ä",
         "word " * 300 + "end",
+        "wide" + " " * 2_000 + "gap",
         "a  b   c",
         "a =? b ?=",
         "👩‍👩‍👧 " * 100 + "end",
@@ -169,7 +171,7 @@ def kept(letter: Letter, header: str = "Subject") -> str:
         'quotes " and \\ and <brackets>',
         "",
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_any_subject_comes_back_as_it_was(shop: Mailer, subject: str) -> None:
     assert kept(shop.letter(letter(subject=subject))) == subject
@@ -230,6 +232,62 @@ def test_a_signed_part_is_left_as_it_is(shop: Mailer) -> None:
     )
     made = shop.letter(email.message_from_bytes(raw, policy=policy.default))
     assert "Gr=c3=bcss =\nand more\n--b\nContent-Type: application/pgp-signature\n\nsigned\n--b--\n" in made.content
+
+
+@pytest.mark.parametrize("body", ["Grüße", "x" * 2_000, "a\0b"])
+def test_a_signed_part_that_would_have_to_be_changed_is_refused(shop: Mailer, body: str) -> None:
+    raw = (
+        "To: ada@example.org\nMIME-Version: 1.0\nContent-Type: multipart/signed; boundary=b\n\n"
+        "--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\nContent-Type: text/plain; charset=utf-8\n\n"
+        f"{body}\n--c--\n--b\nContent-Type: application/pgp-signature\n\nsigned\n--b--\n"
+    )
+    with pytest.raises(MessageRefused, match="before you sign it"):
+        shop.letter(email.message_from_bytes(raw.encode(), policy=policy.default))
+
+
+def test_text_in_base64_stays_so(shop: Mailer) -> None:
+    text = "Grüße\n" * 300
+    message = letter()
+    message.set_payload(b64encode(text.encode("utf-16")).decode())
+    message.replace_header("Content-Transfer-Encoding", "base64")
+    message.set_param("charset", "utf-16")
+    made = shop.letter(message)
+    kept(made)
+    assert made.message.get_content() == text
+
+
+def test_a_nul_between_the_parts_is_refused(shop: Mailer) -> None:
+    message = letter(html="<p>Hello")
+    message.preamble = "a\0b"
+    with pytest.raises(MessageRefused, match="cannot be written as mail has it"):
+        shop.letter(message)
+
+
+def test_what_is_sent_on_goes_to_those_it_is_sent_on_to(shop: Mailer) -> None:
+    message = letter("ada@example.org", cc="cy@example.org", sender="shop@example.org")
+    message["Resent-From"] = "ada@example.org"
+    message["Resent-To"] = "Löwe <bo@bücher.example>"
+    message["Resent-Bcc"] = "eve@example.org"
+    made = shop.letter(message)
+    assert made.sender == "ada@example.org"
+    assert made.recipients == ("bo@xn--bcher-kva.example", "eve@example.org")
+    assert kept(made, "Resent-To") == "Löwe <bo@xn--bcher-kva.example>"
+    assert "eve@" not in made.content
+    message["Resent-To"] = "dan@example.org"
+    with pytest.raises(MessageRefused, match="Resent-To: it is there 2 times"):
+        shop.letter(message)
+
+
+def test_compose_refuses_the_names_and_types_of_attachments_that_hold_a_line_break() -> None:
+    for attachment in (("a\nX-B: 2", b"x"), ("a", b"x", "text/x\nX-B: 2")):
+        with pytest.raises(MessageRefused, match=r"attachment .* cannot be added"):
+            letter(attachments=[attachment])
+
+
+def test_a_message_in_a_file_is_attached_as_a_file(shop: Mailer) -> None:
+    inner = letter(text="ü" * 2_000).as_bytes()
+    [attached] = shop.letter(letter(attachments=[("old.eml", inner)])).message.iter_attachments()
+    assert (attached.get_content_type(), attached.get_content()) == ("application/octet-stream", inner)
 
 
 def test_compose_reads_files_and_takes_html_alone(shop: Mailer, tmp_path: Any) -> None:

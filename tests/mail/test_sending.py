@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import email
 import ssl
+from base64 import b64encode
 from email import policy
 from email.message import EmailMessage
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from mail.conftest import MakeMailer, letter
 from mail.sinks import Sink, odd, passwords, sink
 from rota import Rota, State
-from rota.mail import DeliveryFailed, DeliveryPutOff, compose
+from rota.mail import DeliveryFailed, DeliveryPutOff, NotDelivered, compose
 
 AUTH = {"authenticator": passwords("shop", "sésame:/@")}
 USER = "shop:s%C3%A9same%3A%2F%40@"
@@ -142,6 +143,18 @@ def test_a_wrong_password_fails_with_the_servers_words_and_is_not_shown(mailer: 
         with pytest.raises(DeliveryFailed, match=r"answered 535 .*\(AUTH\)") as failed:
             wrong.deliver(letter())
         assert "secret" not in f"{failed.value!r} {wrong!r}"
+
+
+@pytest.mark.parametrize("code", ["500", "454", "AUTH"])
+@pytest.mark.parametrize("how", ["PLAIN", "LOGIN"])
+def test_a_server_that_repeats_what_it_was_told_shows_no_password(mailer: MakeMailer, how: str, code: str) -> None:
+    whole, alone = b64encode(b"\0shop\0s3cret").decode(), b64encode(b"s3cret").decode()
+    said = f"{code} what is {whole.lower()}, {alone} or s3cret?"
+    script = {"AUTH": "334 go on" if how == "LOGIN" else said, alone.upper(): said}
+    shown = pytest.raises(NotDelivered, match=r"what is \*\*\*, \*\*\* or \*\*\*\?")
+    with odd(script, extensions=(f"AUTH {how}",)) as server, shown as failed:
+        mailer(f"smtp://shop:s3cret@127.0.0.1:{server.port}").deliver(letter())
+    assert "s3cret" not in f"{failed.value!r} {failed.value.__cause__!r}"
 
 
 def test_addresses_beyond_ascii_need_smtputf8(mailer: MakeMailer) -> None:

@@ -28,6 +28,9 @@ def compose(
 ) -> EmailMessage:
     """A message of text, of HTML, or of both as alternatives, with attachments. Nothing is checked before it is delivered.
 
+    A file of a type such as `message/rfc822` is attached as `application/octet-stream`, for mail lets no such part be encoded;
+    `message.add_attachment(other_message)` attaches a message as one.
+
     Addresses are text, `ada@example.org` or `Ada Lovelace <ada@example.org>`: one, or a list of them. Raises `MessageRefused`
     for a header that the standard library would not hold, one with a line break for instance, and `OSError` for a file that
     cannot be read.
@@ -60,9 +63,16 @@ def compose(
 
 
 def _attach(message: EmailMessage, attachment: Attachment) -> None:
+    from rota.mail.errors import MessageRefused
+
     if isinstance(attachment, Path):
         attachment = (attachment.name, attachment.read_bytes())
     name, content, *given = attachment
     kind = given[0] if given else mimetypes.guess_type(name)[0] or "application/octet-stream"
     maintype, _, subtype = str(kind).partition("/")
-    message.add_attachment(content, maintype=maintype, subtype=subtype, filename=name)
+    if maintype.lower() in ("message", "multipart"):
+        maintype, subtype = "application", "octet-stream"
+    try:
+        message.add_attachment(content, maintype=maintype, subtype=subtype, filename=name)
+    except ValueError as error:
+        raise MessageRefused(f"the attachment {brief(name)} of type {brief(kind)} cannot be added: {error}") from error

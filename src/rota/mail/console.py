@@ -41,7 +41,14 @@ def _read(letter: Letter) -> str:
     lines += [f"{name}: {value}" for name, value in message.items() if not name.lower().startswith(("content-", "mime-"))]
     lines.append(f"(goes to {', '.join(letter.recipients)})")
     body = message.get_body(("plain", "html"))
-    lines += ["", str(body.get_content()).rstrip() if isinstance(body, EmailMessage) else "(no text)", ""]
+    lines += ["", _text(body).rstrip() if isinstance(body, EmailMessage) else "(no text)", ""]
     for part in message.iter_attachments():
         lines.append(f"(attached: {part.get_filename() or 'without a name'}, {part.get_content_type()})")
     return "\n".join([*lines, _RULE, ""])
+
+
+def _text(body: EmailMessage) -> str:
+    try:
+        return str(body.get_content())
+    except LookupError:  # of a charset that Python has not
+        return bytes(body.get_payload(decode=True) or b"").decode("utf-8", "replace")

@@ -14,8 +14,12 @@ from typing import Any
 
 from django.core.mail.backends.base import BaseEmailBackend  # type: ignore[import-untyped]
 from django.utils.module_loading import import_string  # type: ignore[import-untyped]
+from msgspec.structs import replace
 
 from rota.errors import ConfigError, RotaError
+from rota.mail.addresses import mailboxes
+from rota.mail.headers import address_header, author
+from rota.mail.letter import Letter, each_once
 from rota.mail.mailer import LaterOptions, Mailer
 
 
@@ -58,16 +62,24 @@ class EmailBackend(BaseEmailBackend):  # type: ignore[misc]  # Django has no typ
         options: LaterOptions = {}
         if (connection := _connection(self._database or _setting("ROTA_MAIL_DATABASE") or "default")) is not None:
             options["connection"] = connection
-        mailer(self._mailer or _setting("ROTA_MAILER")).deliver_later(converted(message), **options)
+        found = mailer(self._mailer or _setting("ROTA_MAILER"))
+        found.deliver_later(letter(found, message), **options)
 
 
-def converted(message: Any) -> EmailMessage:
-    """One of Django's messages as the standard library has it, its Bcc included."""
+def letter(mailer: Mailer, message: Any) -> Letter:
+    """One of Django's messages as the mailer sends it, from and to whom Django would. Raises `MessageRefused`.
+
+    Its headers do not say that: `headers={"To": ...}` is what is shown in the place of `to`, and `from_email` hears of what
+    bounces, whatever is shown as From.
+    """
     made = email.message_from_bytes(message.message().as_bytes(), policy=policy.default)
     assert isinstance(made, EmailMessage)
-    if message.bcc:
-        made["Bcc"] = ", ".join(map(str, message.bcc))
-    return made
+    [sender, *_] = mailboxes(author(str(message.from_email)), "from_email")
+    to = mailboxes(address_header("Bcc", ", ".join(map(str, message.recipients()))), "recipients")
+    del made["Bcc"]
+    made["Bcc"] = ", ".join(box.address for box in to)
+    letter = mailer.letter(made)
+    return replace(letter, sender=sender.address, recipients=each_once(to), utf8=letter.utf8 or sender.utf8)
 
 
 def mailer(path: str | None) -> Mailer:

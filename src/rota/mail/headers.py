@@ -16,6 +16,7 @@ from rota.mail.words import exact_header, text_header
 
 _TO = ("To", "Cc", "Bcc")
 _ADDRESSES = frozenset({"from", "sender", "reply-to", "to", "cc", "bcc"})
+_RESENT = frozenset({"resent-from", "resent-sender", "resent-to", "resent-cc", "resent-bcc"})
 _ONCE = _ADDRESSES | {"subject", "date", "message-id", "in-reply-to", "references"}
 _NEVER_SENT = frozenset({"bcc", "resent-bcc", "return-path"})
 _EXACT = frozenset({"message-id", "in-reply-to", "references"})
@@ -44,13 +45,29 @@ class Headers:
         authors = mailboxes(self._from, "From")
         if not authors:
             raise MessageRefused("From: it names nobody")
-        named = message["Sender"]
-        self.sender: Mailbox = authors[0] if named is None else one_of(mailboxes(named, "Sender"))
-        self.subject = str(message.get("Subject", ""))
+        self._prefix = "Resent-" if any(message[f"Resent-{name}"] is not None for name in _TO) else ""
+        self.sender = self._envelope_sender(authors)
+        self.subject = str(message.get("Subject", "")).lstrip()
         self.message_id = str(message.get("Message-ID", "")).strip()
 
     def recipients(self) -> list[Mailbox]:
-        return [box for name in _TO if self._message[name] is not None for box in mailboxes(self._message[name], name)]
+        """Whom it goes to: those of To, Cc and Bcc, or, where it is sent on, those of Resent-To, -Cc and -Bcc alone."""
+        names = [f"{self._prefix}{name}" for name in _TO]
+        return [box for name in names if (header := self._only(name)) is not None for box in mailboxes(header, name)]
+
+    def _envelope_sender(self, authors: list[Mailbox]) -> Mailbox:
+        """Who hears of mail that bounces: who sent it, or sent it on, or else the first author."""
+        name = f"{self._prefix}Sender"
+        if (named := self._only(name)) is not None:
+            return one_of(mailboxes(named, name), name)
+        again = self._only("Resent-From") if self._prefix else None
+        return (authors if again is None else mailboxes(again, "Resent-From") or authors)[0]
+
+    def _only(self, name: str) -> Any:
+        found = self._message.get_all(name, [None])
+        if len(found) > 1:  # only Resent- ones can be: a message has a set of them for each time that it was sent on
+            raise MessageRefused(f"{name}: it is there {len(found)} times, and only one of them can say whom it goes to now")
+        return found[0]
 
     def written(self, now: datetime, domain_id: str) -> tuple[list[str], bool]:
         """The lines of all headers but those of MIME, and whether they take SMTPUTF8. What is missing is made."""
@@ -67,23 +84,31 @@ class Headers:
             line, utf8 = written("From", self._from)
             lines.append(line)
         for name, value in self._message.items():
-            if name.lower() in _ADDRESSES - _NEVER_SENT:
+            if name.lower() in (_ADDRESSES | _RESENT) - _NEVER_SENT:
                 line, takes = written(name, value)
                 lines.append(line)
                 utf8 = utf8 or takes
-            elif (other := _other(name, str(value))) is not None:
+            elif (other := _other(name, str(value).lstrip())) is not None:
                 lines.append(other)
         return lines, utf8
 
 
 def author(text: str) -> Any:
     """A From header of this text, which must name somebody. Raises `MessageRefused`."""
-    if found := _UNFIT.search(text):
-        raise MessageRefused(f"it has {_called(found[0])} in it")
-    header = HeaderRegistry()("From", text)
+    header = address_header("From", text)
     if not mailboxes(header, "From"):
         raise MessageRefused("From: it names nobody")
     return header
+
+
+def address_header(name: str, text: str) -> Any:
+    """The text as a header of addresses. Raises `MessageRefused`."""
+    if found := _UNFIT.search(text):
+        raise MessageRefused(f"{name}: {brief(text)} has {_called(found[0])} in it: {_mended(found[0])}")
+    try:
+        return HeaderRegistry()(name, text)
+    except Exception as error:  # the parser of headers has raised a great many things
+        raise MessageRefused(f"{name}: {brief(text)} cannot be read: {type(error).__name__}: {error}") from error
 
 
 def check_headers(part: Message) -> None:
@@ -96,16 +121,16 @@ def check_headers(part: Message) -> None:
         for value in (_FOLD.sub("", str(raw)), _decoded(part, name, raw)):
             if found := _UNFIT.search(value):
                 raise MessageRefused(f"{name}: {brief(value)} has {_called(found[0])} in it: {_mended(found[0])}")
-            if len(value) > _MOST and name.lower() not in _ADDRESSES:
+            if len(value) > _MOST and name.lower() not in _ADDRESSES | _RESENT:
                 raise MessageRefused(f"{name}: it has {len(value):,} characters, and may have {_MOST:,}")
         if name.lower() in seen and name.lower() in _ONCE:
             raise MessageRefused(f"{name}: it is there twice, and may be there once")
         seen.add(name.lower())
 
 
-def one_of(boxes: list[Mailbox]) -> Mailbox:
+def one_of(boxes: list[Mailbox], name: str) -> Mailbox:
     if len(boxes) != 1:
-        raise MessageRefused("Sender: it names one address")
+        raise MessageRefused(f"{name}: it names one address")
     return boxes[0]
 
 

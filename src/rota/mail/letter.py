@@ -43,7 +43,8 @@ class Letter(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def wire(self) -> bytes:
         r"""The bytes that go over the wire, before dots are doubled: lines end with `\r\n`, and no `\r` or `\n` is alone."""
-        return _LINE_END.sub("\r\n", self.content).encode()
+        text = _LINE_END.sub("\r\n", self.content)
+        return (text if text.endswith("\r\n") else f"{text}\r\n").encode()
 
     @property
     def message(self) -> EmailMessage:
@@ -87,7 +88,7 @@ def letter_of(message: EmailMessage, *, sender: str | None, now: datetime, domai
     letter = Letter(
         subject=headers.subject,
         sender=headers.sender.address,
-        recipients=_each_once(to),
+        recipients=each_once(to),
         message_id=headers.message_id,
         utf8=utf8 or any(box.utf8 for box in (headers.sender, *to)),
         content=content,
@@ -113,9 +114,9 @@ def _check_lines(content: str, utf8: bool) -> None:
     from rota.mail.words import LONGEST
 
     for number, line in enumerate(content.split("\n"), 1):
-        if len(line) > LONGEST or (not line.isascii() and (not utf8 or len(line.encode()) > LONGEST)):
+        if "\0" in line or len(line) > LONGEST or (not line.isascii() and (not utf8 or len(line.encode()) > LONGEST)):
             raise MessageRefused(f"line {number} of what would be sent cannot be written as mail has it: {brief(line)}")
 
 
-def _each_once(boxes: Sequence[Mailbox]) -> tuple[str, ...]:
+def each_once(boxes: Sequence[Mailbox]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(box.address for box in boxes))

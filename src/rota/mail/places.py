@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from rota.errors import ConfigError
 TLS = Literal["starttls", "tls", "none"]
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _OPTIONS = frozenset({"tls", "cafile", "hello"})
+_HELLO = re.compile(r"[A-Za-z0-9.:\[\]_-]{1,255}")
 _EXAMPLE = "smtp://user:password@smtp.example.com:587"
 
 
@@ -27,6 +29,13 @@ class Server(Struct, frozen=True):
     cafile: str | None = None
     hello: str | None = None
     """The name to greet it with."""
+
+    def __repr__(self) -> str:
+        """Without the password, for it may stand in a traceback that shows variables."""
+        return f"<Server {self.name} tls={self.tls}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("name", self.name), ("tls", self.tls)]
 
     @property
     def name(self) -> str:
@@ -51,7 +60,7 @@ def place_of(url: str) -> Place:
     """Where the URL leads. Raises `ConfigError`, in which no password is shown.
 
     >>> place_of("smtp://smtp.example.com")
-    Server(host='smtp.example.com', port=587, tls='starttls', user=None, password=None, cafile=None, hello=None)
+    <Server smtp.example.com:587 tls=starttls>
     """
     scheme = url.partition(":")[0].lower() if isinstance(url, str) else ""
     match scheme:
@@ -79,7 +88,11 @@ def _server(url: str, scheme: str) -> Server:
         raise ConfigError(f"the mail URL names no server alone: write {_EXAMPLE}, with % escapes in user and password")
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
     if unknown := sorted(given.keys() - _OPTIONS):
-        raise ConfigError(f"the mail URL has the option {unknown[0]}, and there are {', '.join(sorted(_OPTIONS))}")
+        # What is no name may be the end of a password with a question mark in it.
+        named = f"the option {unknown[0]}" if unknown[0].isalnum() else "an option that is none"
+        raise ConfigError(f"the mail URL has {named}, and there are {', '.join(sorted(_OPTIONS))}")
+    if not _HELLO.fullmatch(given.get("hello", "shop")):
+        raise ConfigError("the mail URL says hello=, and it is a host's name, such as shop.example.org")
     if (parts.username is None) != (parts.password is None):
         raise ConfigError(f"the mail URL has a user or a password without the other: write {_EXAMPLE}")
     tls = _tls(given.get("tls"), scheme, host)

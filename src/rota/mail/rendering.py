@@ -34,8 +34,7 @@ def body_of(message: EmailMessage) -> tuple[list[str], str]:
             del copy[name]
     if "mime-version" not in copy:
         copy["MIME-Version"] = "1.0"
-    for part in copy.walk():
-        _mend(part)
+    _mend(copy)
     written = BytesIO()
     try:
         BytesGenerator(written, mangle_from_=False, policy=_WIRE).flatten(copy)
@@ -63,11 +62,24 @@ def _copied(part: M) -> M:
     return made
 
 
-def _mend(part: Message) -> None:
-    """Encode a part that cannot be carried as it is."""
-    content = vars(part)["_payload"]  # get_payload would put question marks in the place of bytes
-    if part.is_multipart() or not isinstance(content, str) or _carried(content):
+def _mend(part: Message, signed: bool = False) -> None:
+    """Encode what cannot be carried as it is, in the part and those within. Raises `MessageRefused` where it is signed."""
+    if part.is_multipart():
+        for each in vars(part)["_payload"]:
+            _mend(each, signed or part.get_content_type() == "multipart/signed")
         return
+    content = vars(part)["_payload"]  # get_payload would put question marks in the place of bytes
+    if not isinstance(content, str) or _carried(content):
+        return
+    if signed:
+        raise MessageRefused(
+            f"what is signed has bytes beyond ASCII, or a line of more than {LONGEST} of them, and no signature would be "
+            "right once that is encoded: encode it before you sign it, with cte='quoted-printable' or 'base64'"
+        )
+    _encode(part, content)
+
+
+def _encode(part: Message, content: str) -> None:
     encoding = str(part.get("Content-Transfer-Encoding", "")).strip().lower()
     is_text = part.get_content_maintype() == "text"
     if encoding in _PLAIN:
@@ -78,9 +90,11 @@ def _mend(part: Message) -> None:
     else:
         decoded = part.get_payload(decode=True)
         raw = decoded if isinstance(decoded, bytes) else b""
+    # Text in base64 may be of a charset whose line ends are none as bytes.
+    readable = is_text and encoding != "base64"
     del part["Content-Transfer-Encoding"]
-    part["Content-Transfer-Encoding"] = "quoted-printable" if is_text else "base64"
-    part.set_payload(b2a_qp(raw, istext=True).decode() if is_text else encodebytes(raw).decode())
+    part["Content-Transfer-Encoding"] = "quoted-printable" if readable else "base64"
+    part.set_payload(b2a_qp(raw, istext=True).decode() if readable else encodebytes(raw).decode())
 
 
 def _carried(content: str) -> bool:

@@ -11,22 +11,21 @@ import socket
 import ssl
 import time
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rota.codec import clean
 from rota.mail.errors import DeliveryFailed, DeliveryPutOff
 from rota.mail.letter import Delivery, Letter
+from rota.mail.replies import BUSY, LONGEST_WORDS, Reply, without
 
 if TYPE_CHECKING:
     from rota.mail.places import Server
 
 T = TypeVar("T")
-BUSY = 421
 """What a server answers that has no time or closes down."""
-_WORDS = 500
 """So many characters of a server's words are told."""
 _LONGEST_REPLY = 65_536
 """Bytes of one reply beyond which a server is not listened to."""
@@ -34,19 +33,6 @@ _CHUNK = 16_384
 """Bytes of a letter for which the server has the time of a step."""
 _GOODBYE = 2.0
 """Seconds that saying goodbye may take."""
-
-
-class Reply:
-    """What a server answered: `str` has it as `550 5.1.1 no such user`."""
-
-    def __init__(self, code: int, text: bytes) -> None:
-        self.code = code
-        self.kind = code // 100
-        self._text = text
-
-    def __str__(self) -> str:
-        words = " ".join(self._text.decode("utf-8", "replace").split())
-        return clean(f"{self.code} {words}" if self.code > 0 else f"no SMTP reply: {words!r}", _WORDS)
 
 
 class Session(smtplib.SMTP):
@@ -68,6 +54,7 @@ class Session(smtplib.SMTP):
         """When it was put aside, by `time.monotonic`."""
         self._host = server.host
         self._step = step
+        self._secrets: tuple[str, ...] = ()
         self._doing = "the connection"
         self._begin(whole)
         try:
@@ -148,8 +135,10 @@ class Session(smtplib.SMTP):
 
     def _sign_in(self, user: str, password: str) -> None:
         offered = self.esmtp_features.get("auth", "").upper().split()
+        plain = _base64(f"\0{user}\0{password}")
+        self._secrets = (plain, _base64(password), password)
         if "PLAIN" in offered:
-            self._say("AUTH", "AUTH PLAIN " + _base64(f"\0{user}\0{password}"), 2)
+            self._say("AUTH", f"AUTH PLAIN {plain}", 2)
         elif "LOGIN" in offered:
             self._say("AUTH", f"AUTH LOGIN {_base64(user)}", 3)
             self._say("AUTH", _base64(password), 2)
@@ -281,7 +270,7 @@ class Session(smtplib.SMTP):
         elif isinstance(cause, ssl.SSLCertVerificationError):
             why = f"has a certificate that cannot be trusted: {cause.verify_message}"
         else:
-            why = f"was lost: {clean(str(cause), _WORDS) or type(cause).__name__}"
+            why = f"was lost: {clean(str(cause), LONGEST_WORDS) or type(cause).__name__}"
         if self.sent:
             why += " after the whole letter was sent, which may have been delivered"
         return DeliveryPutOff(f"{self.server.name} {why} ({self._doing})", ambiguous=self.sent)
@@ -303,7 +292,8 @@ class Session(smtplib.SMTP):
         self.sock.settimeout(left)
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        made = socket.create_connection((host, port), max(0.001, min(self._step, self._left_of_whole())))
+        made = self._reach(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        made.settimeout(max(0.001, min(self._step, self._left_of_whole())))
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self.server.tls == "tls":
             self._doing = "TLS"
@@ -315,11 +305,27 @@ class Session(smtplib.SMTP):
         self._doing = "the greeting"
         return made
 
+    def _reach(self, addresses: Sequence[tuple[Any, ...]]) -> socket.socket:
+        """The first of a server's addresses that answers; all of them together have the time of one step."""
+        until = time.monotonic() + min(self._step, self._left_of_whole())
+        failed: OSError = TimeoutError()
+        for place, (family, kind, protocol, _, address) in enumerate(addresses):
+            made = socket.socket(family, kind, protocol)
+            made.settimeout(max(0.001, (until - time.monotonic()) / (len(addresses) - place)))
+            try:
+                made.connect(address)
+                return made
+            except OSError as error:
+                made.close()
+                failed = error
+        raise failed
+
     def getreply(self) -> tuple[int, bytes]:
         if self.file is None:
             self.file = Replies(self)
         self.file.begin(time.monotonic() + self._step)
-        return super().getreply()
+        code, text = super().getreply()
+        return code, without(self._secrets, text)
 
     def send(self, s: object) -> None:
         """As the base has it, a piece at a time, each of which has the time of a step."""

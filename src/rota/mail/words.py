@@ -27,8 +27,10 @@ def text_header(name: str, value: str) -> str:
     >>> text_header("Subject", "Grüße an alle")
     'Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe_an_alle?='
     """
-    if value.isascii() and "=?" not in value and _longest(value) < LONGEST - len(name) - 100:
-        return fold(f"{name}: {value}")
+    if value.isascii() and "=?" not in value:
+        folded = fold(f"{name}: {value}")
+        if all(len(line) <= LONGEST for line in folded.split("\n")):
+            return folded
     return f"{name}: {encoded(value, len(name) + 2)}"
 
 
