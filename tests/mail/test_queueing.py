@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from hashlib import sha256
 from pathlib import Path
 
 import aiosqlite
@@ -212,6 +213,16 @@ def test_the_console_shows_letters_of_charsets_that_python_has_not(
     message.set_param("charset", "x-foreign")
     mailer("console:").deliver(message)
     assert "\nGood to have you.\n" in capsys.readouterr().out
+
+
+def test_a_letter_that_is_signed_as_it_will_go_over_the_wire_goes_so(app: Rota, mailer: MakeMailer) -> None:
+    with odd() as server:
+        mine = mailer(server.url)
+        made = mine.letter(letter(subject="Grüße " * 30, text=".\n..\nGrüße"))
+        signature = b"DKIM-Signature: v=1; h=from:to:subject;\r\n b=" + sha256(made.wire()).hexdigest().encode() + b"\r\n"
+        mine.deliver_later(replace(made, content=signature.decode() + made.content))
+        app.drain()
+        assert [taken.content for taken in server.letters] == [signature + made.wire()]
 
 
 def test_a_letter_of_ones_own_making_ends_its_last_line(mailer: MakeMailer) -> None:
