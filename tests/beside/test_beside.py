@@ -241,6 +241,29 @@ def test_one_that_falls_is_started_again_and_check_tells_of_it(app: Rota, full: 
     assert app.workers() == []
 
 
+def test_a_log_that_takes_no_line_at_all_has_it_fall_and_keeps_nobody_from_stopping(
+    app: Rota, full: Full, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @app.task
+    def quick() -> None: ...
+
+    full.times = 0
+    with app.beside():
+        assert quick.enqueue().wait(PATIENCE).status is State.SUCCEEDED
+        with monkeypatch.context() as broken:
+            broken.setattr(full, "emit", _refuse)
+            quick.enqueue()
+            eventually(lambda: any("it is down" in problem.text for problem in app.check()))
+        assert quick.enqueue().wait(PATIENCE).status is State.SUCCEEDED
+        monkeypatch.setattr(full, "emit", _refuse)
+    assert app.workers() == []
+    assert threads() == set()
+
+
+def _refuse(record: logging.LogRecord) -> None:
+    raise OSError("the log is full")
+
+
 def test_the_waits_between_falls_grow(app: Rota, full: Full, caplog: pytest.LogCaptureFixture) -> None:
     full.times = 4
     with app.beside():

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -153,7 +154,8 @@ class Worker:
         if not self._stopping.is_set():
             running = len(self._crew.in_hand) - self._crew.waiting
             hurry = "; another signal hands them back at once" if self._signals else ""
-            log.info("stopping: %d running, with %g s to end%s", running, handback_in, hurry)
+            with suppress(Exception):  # a log that fails keeps nobody from stopping
+                log.info("stopping: %d running, with %g s to end%s", running, handback_in, hurry)
             self.signs.stopping()
         self._handback_in = handback_in
         self._stopping.set()
@@ -204,8 +206,9 @@ class Worker:
             if ledger is not None and (run := ledger.lead()) is not None:
                 return run
         except BaseException as error:  # noqa: BLE001  # `run` raises it in the main thread
-            log.critical("the worker ends: %s", error)
             self._error = error
+            with suppress(Exception):  # a log that fails may be what it falls over
+                log.critical("the worker ends: %s", error)
         try:
             self._wind_up()
         finally:
@@ -283,7 +286,8 @@ class Worker:
             self._ledger.close()  # its line, where it never led
         self._threads.join(0.2)
         self._store.close()
-        log.info("stopped")
+        with suppress(Exception):  # as above
+            log.info("stopped")
 
     def _start(self, runs: Sequence[Run]) -> None:
         """Give each body to those who can run it."""
