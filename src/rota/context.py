@@ -58,6 +58,10 @@ class CurrentJob:
         return self._claimed.queue
 
     @property
+    def priority(self) -> int:
+        return self._claimed.priority
+
+    @property
     def key(self) -> str | None:
         return self._claimed.key
 

@@ -11,7 +11,7 @@ import pytest
 from mail.conftest import MakeMailer, letter
 from mail.sinks import DRIP, DROP, HANG, odd
 from rota import Rota, State
-from rota.mail import DeliveryFailed, DeliveryPutOff, NotDelivered
+from rota.mail import Delivery, DeliveryFailed, DeliveryPutOff, NotDelivered
 
 STEPS = ["greeting", "EHLO", "STARTTLS", "AUTH", "MAIL", "RCPT", "DATA", "content"]
 WITH_TLS = ("STARTTLS",)
@@ -164,9 +164,15 @@ def test_what_became_of_each_recipient_is_told(mailer: MakeMailer) -> None:
     )
 
 
+def test_what_is_said_of_many_is_said_once() -> None:
+    put_off = {f"{number}@example.org": "452 too many" for number in range(3)} | {"bo@example.org": "450 later"}
+    said = "put off: 0@example.org, 1@example.org, 2@example.org (452 too many); put off: bo@example.org (450 later)"
+    assert str(Delivery(message_id="<1@example.org>", put_off=put_off)) == said
+
+
 def test_only_those_who_were_put_off_are_tried_again(app: Rota, mailer: MakeMailer) -> None:
     with odd(recipients={"bo@example.org": "550 5.1.1 no Bo", "cy@example.org": ["450 4.2.1 later"]}) as server:
-        job = mailer(server.url).deliver_later(letter(THREE), queue="letters", max_attempts=3)
+        job = mailer(server.url).deliver_later(letter(THREE), queue="letters", priority=7, max_attempts=3)
         # The second of them is Bo's own job, which fails and stays to be seen.
         assert [str(event) for event in app.drain()] == [
             "ran deliver",
@@ -174,7 +180,7 @@ def test_only_those_who_were_put_off_are_tried_again(app: Rota, mailer: MakeMail
         ]
         assert job.result().accepted == ("ada@example.org",)
         [cy] = app.jobs(status="scheduled")
-        assert (cy.queue, cy.max_attempts) == ("letters", 3)
+        assert (cy.queue, cy.priority, cy.max_attempts) == ("letters", 7, 3)
         cy.edit(delay=0)
         assert [str(event) for event in app.drain()] == ["ran deliver"]
     assert [taken.recipients for taken in server.letters] == [("ada@example.org",), ("cy@example.org",)]

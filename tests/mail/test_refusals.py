@@ -93,6 +93,8 @@ def test_the_text_of_an_error_makes_a_subject_once_it_is_one_line(shop: Mailer) 
         ({"bcc": "ada@"}, "Bcc: .* (is no address|cannot be a header)"),
         ({"reply_to": "me"}, "Reply-To: .* is no address"),
         ({"sender": "me"}, "From: .* is no address"),
+        ({"to": "\udce4 <ada@example.org>"}, "To: a name has a lone surrogate"),
+        ({"to": "\udce4: ada@example.org;"}, "To: a name has a lone surrogate"),
         ({"to": ()}, "it has no recipient"),
         ({"to": "everybody:;"}, "it has no recipient"),
         ({"text": None}, "it has no body"),
@@ -276,6 +278,24 @@ def test_what_is_sent_on_goes_to_those_it_is_sent_on_to(shop: Mailer) -> None:
     message["Resent-To"] = "dan@example.org"
     with pytest.raises(MessageRefused, match="Resent-To: it is there 2 times"):
         shop.letter(message)
+
+
+def test_compose_refuses_a_header_that_is_given_twice() -> None:
+    for name in ("To", "subject"):
+        with pytest.raises(MessageRefused, match=f"{name}: .* at most 1"):
+            letter(headers={name: "eve@example.org"})
+
+
+def test_compose_refuses_text_that_was_not_decoded() -> None:
+    for field in ({"text": "a\udce4"}, {"html": "a\udce4"}, {"text": None, "html": "a\udce4"}):
+        with pytest.raises(MessageRefused, match="the text has a lone surrogate"):
+            letter(**field)
+
+
+def test_addresses_of_those_who_hear_of_it_stay_addresses(shop: Mailer) -> None:
+    made = shop.letter(letter(headers={"Errors-To": "x@bücher.example", "Disposition-Notification-To": "Löwe <y@example.org>"}))
+    assert kept(made, "Errors-To") == "x@xn--bcher-kva.example"
+    assert "\nDisposition-Notification-To: =?utf-8?q?L=C3=B6we?= <y@example.org>\n" in made.content
 
 
 def test_compose_refuses_the_names_and_types_of_attachments_that_hold_a_line_break() -> None:

@@ -77,7 +77,7 @@ def test_the_queued_letter_arrives_as_it_was_queued_however_often(app: Rota, mai
         job = mailer.deliver_later(letter(subject="Grüße", bcc="bo@example.org"))
         stored = mailer.task.signature.decode(job.row.args)[1]["message"]
         assert [str(event) for event in app.drain()] == [
-            "failed deliver on attempt 1: put off: ada@example.org (451 later); put off: bo@example.org (451 later)"
+            "failed deliver on attempt 1: put off: ada@example.org, bo@example.org (451 later)"
         ]
         job.retry()
         assert [str(event) for event in app.drain()] == ["ran deliver"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from email.errors import InvalidHeaderDefect
 from email.headerregistry import Address, AddressHeader, Group
 
@@ -56,7 +56,17 @@ def groups(header: object, where: str) -> tuple[Group, ...]:
             for address in group.addresses:
                 _of(address, where)  # which may have better words for it
         raise MessageRefused(f"{where}: {brief(str(header))} is no address or list of them: {wrong[0]}")
+    try:
+        "".join(name or "" for group in header.groups for name in _names(group)).encode()
+    except UnicodeEncodeError as error:  # the text of the header has another character in its place
+        raise MessageRefused(f"{where}: a name has a lone surrogate, as bytes have that were not decoded, in it") from error
     return tuple(header.groups)
+
+
+def _names(group: Group) -> Iterator[str | None]:
+    yield group.display_name
+    for address in group.addresses:
+        yield address.display_name
 
 
 def written(name: str, header: object) -> tuple[str, bool]:

@@ -42,8 +42,8 @@ def compose(
     from rota.mail.errors import MessageRefused
 
     message = EmailMessage()
-    fields = {"From": sender, "To": to, "Cc": cc, "Bcc": bcc, "Reply-To": reply_to, "Subject": subject, **(headers or {})}
-    for name, value in fields.items():
+    fields = {"From": sender, "To": to, "Cc": cc, "Bcc": bcc, "Reply-To": reply_to, "Subject": subject}
+    for name, value in (*fields.items(), *(headers or {}).items()):
         if value is None or (not value and name != "Subject"):
             continue
         try:
@@ -51,12 +51,15 @@ def compose(
         except Exception as error:  # the parser of headers has raised a great many things
             why = error if isinstance(error, ValueError) else "it cannot be read"
             raise MessageRefused(f"{name}: {brief(value)} cannot be a header: {why}") from error
-    if text is not None or html is None:
-        message.set_content(text or "")
-        if html is not None:
-            message.add_alternative(html, subtype="html")
-    else:
-        message.set_content(html, subtype="html")
+    try:
+        if text is not None or html is None:
+            message.set_content(text or "")
+            if html is not None:
+                message.add_alternative(html, subtype="html")
+        else:
+            message.set_content(html, subtype="html")
+    except UnicodeEncodeError as error:
+        raise MessageRefused(f"the text has a lone surrogate in it, as bytes have that were not decoded: {error}") from error
     for attachment in attachments:
         _attach(message, attachment)
     return message

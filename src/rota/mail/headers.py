@@ -18,6 +18,8 @@ _TO = ("To", "Cc", "Bcc")
 _ADDRESSES = frozenset({"from", "sender", "reply-to", "to", "cc", "bcc"})
 _RESENT = frozenset({"resent-from", "resent-sender", "resent-to", "resent-cc", "resent-bcc"})
 _ONCE = _ADDRESSES | {"subject", "date", "message-id", "in-reply-to", "references"}
+_ANSWERS = frozenset({"disposition-notification-to", "return-receipt-to", "errors-to", "mail-followup-to", "mail-reply-to"})
+"""Headers of addresses that the standard library takes for text, in which encoded words would hide them."""
 _NEVER_SENT = frozenset({"bcc", "resent-bcc", "return-path"})
 _EXACT = frozenset({"message-id", "in-reply-to", "references"})
 _MOST = 16_000
@@ -84,8 +86,8 @@ class Headers:
             line, utf8 = written("From", self._from)
             lines.append(line)
         for name, value in self._message.items():
-            if name.lower() in (_ADDRESSES | _RESENT) - _NEVER_SENT:
-                line, takes = written(name, value)
+            if name.lower() in (_ADDRESSES | _RESENT | _ANSWERS) - _NEVER_SENT:
+                line, takes = written(name, address_header("To", str(value)) if name.lower() in _ANSWERS else value)
                 lines.append(line)
                 utf8 = utf8 or takes
             elif (other := _other(name, str(value).lstrip())) is not None:

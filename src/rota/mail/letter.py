@@ -63,10 +63,11 @@ class Delivery(Struct, frozen=True, kw_only=True):
     """Not accepted now, and perhaps later."""
 
     def __str__(self) -> str:
-        parts = [f"accepted: {', '.join(self.accepted)}"] if self.accepted else []
+        parts = {("accepted", ""): list(self.accepted)} if self.accepted else {}
         for what, whom in (("refused", self.refused), ("put off", self.put_off)):
-            parts += [f"{what}: {address} ({words})" for address, words in whom.items()]
-        return "; ".join(parts) or "nobody"
+            for address, words in whom.items():
+                parts.setdefault((what, f" ({words})"), []).append(address)
+        return "; ".join(f"{what}: {', '.join(whom)}{words}" for (what, words), whom in parts.items()) or "nobody"
 
 
 def letter_of(message: EmailMessage, *, sender: str | None, now: datetime, domain_id: str, max_size: int) -> Letter:

@@ -241,8 +241,8 @@ class Mailer:
         for whom, delay in ((delivery.put_off, _REST_AFTER), (delivery.refused, 0.0)):
             if whom:
                 rest = replace(letter, recipients=tuple(whom))
-                options = {"queue": job.queue, "max_attempts": job.max_attempts, "delay": delay, "key": _key(rest)}
-                self.task.using(**options).enqueue(rest)  # type: ignore[arg-type]
+                alike = self.task.using(queue=job.queue, priority=job.priority, max_attempts=job.max_attempts)
+                alike.using(delay=delay, key=_key(rest)).enqueue(rest)
 
 
 def _settled(delivery: Delivery) -> Delivery:
