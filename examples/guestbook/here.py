@@ -65,18 +65,27 @@ def see_out() -> None:
     cookie.clear()
 
 
-def paced(form: str, email: str | None = None) -> None:
+def paced(form: str, addressee: str | None = None) -> None:
     """Count this use of a form, and answer 429 where it is one too many.
 
-    It is a transaction of its own: it counts although the request may fail, and nobody waits until that is over. Letters are
-    counted by address whether or not there is an account.
+    It is a transaction of its own: it counts although the request may fail, and nobody waits until that is over. Where a
+    form sends letters, they are counted by their addressee as well, whether or not there is an account.
     """
     assert "database" not in g, "on SQLite the request's own transaction would keep this one waiting"
     book, now = guestbook(), guestbook().now()
     counted = [(form, pacing.neighbourhood(request.remote_addr), book.settings.form_limit)]
-    if email is not None:
-        counted.append((f"{form} to", email.lower(), pacing.LETTERS))
+    if addressee is not None:
+        counted.append((f"{form} to", addressee.lower(), pacing.LETTERS))
     with book.database.writing() as session, session.begin():
         over = [most for name, who, most in counted if pacing.uses(session, name, book.links.fingerprint(who), now) > most]
     if over:
         raise TooManyRequests(retry_after=pacing.until_next(now))
+
+
+def noted(form: str, who: str) -> None:
+    """Write down, as a part of the request's transaction, that a form was used.
+
+    Whatever else the request does, there is something to commit: a commit takes longer than none, and would tell who has an
+    account.
+    """
+    pacing.uses(database(), form, guestbook().links.fingerprint(who.lower()), guestbook().now())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from sqlalchemy import event, text
+
 from .conftest import ADA, MakeSite, Site, Visitor, links_in, path_in, shown, text_of
 
 
@@ -63,6 +65,32 @@ def test_no_answer_tells_who_has_an_account(site: Site) -> None:
     nobody = site.visitor()
     nobody.send("/resets", email="nobody@example.org")
     assert len(site.letters()) == 5, "a stranger got a letter"
+
+
+def test_the_database_has_as_much_to_do_where_there_is_no_account(any_site: Site) -> None:
+    """So nothing can be told from the time: a link that is asked for is written in any case, and so is a wrong password."""
+    any_site.ada()
+    engine = any_site.book.database.reading().get_bind()
+    said: list[str] = []
+
+    def listen(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        said.append(" ".join(statement.lower().replace("rollback to savepoint", "release savepoint").split()[:3]))
+
+    def asked(path: str, **fields: str) -> list[str]:
+        visitor = any_site.visitor()
+        visitor.send(path, **fields)  # what is old is removed by the first in a stretch of time
+        said.clear()
+        visitor.send(path, **fields)
+        return said.copy()
+
+    event.listen(engine, "before_cursor_execute", listen)
+    wrong = {"password": "a wrong one"}
+    forgotten, nobodys = asked("/resets", email=ADA["email"]), asked("/resets", email="nobody@example.org")
+    assert nobodys == forgotten
+    assert any("rota_jobs" in each for each in forgotten)
+    known, unknown = asked("/sign-in", email=ADA["email"], **wrong), asked("/sign-in", email="nobody@example.org", **wrong)
+    assert [each for each in known if not each.startswith("update accounts")] == unknown
+    assert unknown.count("insert into form_uses") == 2
 
 
 def test_signing_up_again_changes_nothing_of_an_account(site: Site) -> None:
@@ -193,3 +221,27 @@ def test_nobody_can_have_more_than_a_few_letters_sent_to_an_address(site: Site) 
     for email in (ADA["email"], "nobody@example.org"):
         codes = [site.visitor(f"192.0.2.{number}").send("/resets", email=email).status_code for number in range(7)]
         assert codes == 5 * [200] + 2 * [429]
+
+
+def test_nor_by_who_signed_up_with_it(site: Site) -> None:
+    site.visitor().send("/sign-up", **ADA)
+    stranger = site.visitor()
+    stranger.send("/sign-in", email=ADA["email"], password=ADA["password"])
+    assert [stranger.send("/confirm", on="/").status_code for _ in range(6)] == 5 * [200] + [429]
+
+
+def test_a_database_that_is_away_is_said_on_a_page(site: Site) -> None:
+    ada = site.ada()
+    with site.book.database.writing() as session, session.begin():
+        session.execute(text("alter table accounts rename to elsewhere"))
+    site.web.logger.disabled = True
+    answer = ada.client.get("/")
+    assert answer.status_code == 500
+    assert "nothing of it was kept" in shown(answer)
+
+
+def test_what_is_too_large_is_not_read(site: Site) -> None:
+    ada = site.ada()
+    assert ada.send("/", text="x" * 1001).status_code == 422
+    assert ada.send("/", text="\r\n".join(["x"] * 500)).status_code == 200
+    assert ada.send("/", text="x" * 70_000).status_code == 413

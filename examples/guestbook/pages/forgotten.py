@@ -6,7 +6,7 @@ from flask import Blueprint, flash, redirect, render_template, url_for
 from werkzeug import Response
 
 from .. import accounts, forms, passwords
-from ..here import database, guestbook, paced, see_out
+from ..here import database, guestbook, noted, paced, see_out
 
 pages = Blueprint("forgotten", __name__)
 
@@ -18,6 +18,7 @@ def ask() -> str | Response | tuple[str, int]:
         return render_template("forgotten.html", form=form), 422 if form.errors else 200
     email = form.email.data or ""
     paced("forgotten", email)
+    noted("forgotten password", email)
     accounts.forget(database(), guestbook().letters, email=email)
     return redirect(url_for("forgotten.sent"), 303)
 

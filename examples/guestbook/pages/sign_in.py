@@ -6,7 +6,7 @@ from flask import Blueprint, abort, flash, redirect, render_template, url_for
 from werkzeug import Response
 
 from .. import accounts, forms
-from ..here import database, guestbook, paced, see_out, welcome
+from ..here import database, guestbook, noted, paced, see_out, welcome
 
 pages = Blueprint("sign_in", __name__)
 
@@ -22,6 +22,7 @@ def sign_in() -> str | Response | tuple[str, int]:
         checked = accounts.check(reading, email, form.password.data or "")
     account = accounts.sign_in(database(), book.letters, email=email, checked=checked, now=book.now())
     if account is None:
+        noted("wrong password", email)
         form.refuse(accounts.REFUSAL)
         return render_template("sign_in.html", form=form), 422
     welcome(account)

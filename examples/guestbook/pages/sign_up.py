@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flask import Blueprint, abort, flash, redirect, render_template, url_for
+from flask import session as cookie
 from werkzeug import Response
 
 from .. import accounts, forms, passwords
@@ -61,7 +62,7 @@ def again() -> Response:
     """Send the link to confirm once more."""
     if not forms.Button.here().valid():
         abort(400)
-    paced("confirm again")
+    paced("confirm again", f"account {cookie.get('account')}")
     account = visitor()
     if account is None:
         abort(403)
