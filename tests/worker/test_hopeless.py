@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import sys
 import threading
@@ -96,6 +97,31 @@ def test_a_worker_whose_pulse_stops_ends(store_url: str, caplog: pytest.LogCaptu
         assert Worker(app, lease=0.6).run() == 1
         assert "the lease cannot be kept, so the worker ends: SystemExit: the clock stands still" in caplog.text
         assert app.workers() == []
+
+
+class Full(logging.Handler):
+    """Fails for each line of the thread that keeps the lease."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.threadName == "rota-pulse":
+            raise OSError("the log is full")
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_worker_whose_pulse_cannot_even_log_ends(store_url: str) -> None:
+    def clock() -> datetime:
+        if threading.current_thread().name == "rota-pulse":
+            raise ValueError("the clock stands still")
+        return datetime.now(UTC)
+
+    log, full = logging.getLogger("rota"), Full()
+    log.addHandler(full)
+    try:
+        with Rota(store_url, clock=clock) as app:
+            assert Worker(app, lease=0.6).run() == 1
+            assert app.workers() == []
+    finally:
+        log.removeHandler(full)
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from rota import events, operate
 from rota.app import Rota
@@ -88,7 +89,8 @@ class Pulse:
         try:
             self._beat_until_the_end()
         except BaseException as error:  # noqa: BLE001  # such as an exit that a clock or a handler of log records asks for
-            log.critical("the lease cannot be kept, so the worker ends: %s: %s", type(error).__name__, error)
+            with suppress(BaseException):  # the log may be what stopped it
+                log.critical("the lease cannot be kept, so the worker ends: %s: %s", type(error).__name__, error)
             self._hopeless()
 
     def _beat_until_the_end(self) -> None:

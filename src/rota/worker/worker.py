@@ -207,7 +207,7 @@ class Worker:
                 return run
         except BaseException as error:  # noqa: BLE001  # `run` raises it in the main thread
             self._error = error
-            with suppress(Exception):  # a log that fails may be what it falls over
+            with suppress(BaseException):  # the log may be what it falls over
                 log.critical("the worker ends: %s", error)
         try:
             self._wind_up()
