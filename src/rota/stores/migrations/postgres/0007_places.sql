@@ -21,4 +21,5 @@ select name, key, count(*), jsonb_object_agg(job, claim)
 from (select name, key, job, max(claim) as claim from rota_slots group by name, key, job) as places
 group by name, key;
 
-drop table rota_slots;
+-- Older processes still find their places here, to record outcomes and to hand back jobs until they end; they take no new ones.
+alter table rota_slots add constraint rota_slots_closed check (false) not valid;

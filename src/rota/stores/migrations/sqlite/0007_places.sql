@@ -17,4 +17,21 @@ select name, key, count(*), json_group_object(job, claim)
 from (select name, key, job, max(claim) as claim from rota_slots group by name, key, job) as places
 group by name, key;
 
+-- Older processes still find their places here, to record outcomes and to hand back jobs until they end; they take no new ones.
+create table rota_slots_closed (
+    job text not null,
+    claim integer not null,
+    name text not null,
+    key text not null,
+    kept integer not null default 0 check (kept = 1)
+);
+
+insert into rota_slots_closed select job, claim, name, key, 1 from rota_slots;
+
 drop table rota_slots;
+
+alter table rota_slots_closed rename to rota_slots;
+
+create index rota_slots_job on rota_slots (job);
+
+create index rota_slots_room on rota_slots (name, key);
