@@ -146,6 +146,10 @@ def confirm(page: Page, letter: EmailMessage, password: str = PASSWORD) -> None:
 def sign_in(page: Page, url: str, address: str, password: str = PASSWORD) -> None:
     """Try to. What comes of it is for the caller to tell."""
     page.goto(f"{url}/sign-in")
+    say_who(page, address, password)
+
+
+def say_who(page: Page, address: str, password: str) -> None:
     page.get_by_label("Mail address").fill(address)
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Sign in").click()
@@ -157,8 +161,7 @@ def sign_out(page: Page) -> None:
 
 
 def ask_for_reset(page: Page, url: str, address: str) -> None:
-    page.goto(f"{url}/sign-in")
-    page.get_by_role("link", name="I have forgotten my password").click()
+    page.goto(f"{url}/resets")
     page.get_by_label("Mail address").fill(address)
     page.get_by_role("button", name="Send me a link").click()
     expect(page.get_by_role("heading", name="Look into your mail")).to_be_visible()
