@@ -6,9 +6,7 @@ It is long because each operation stands here twice, for sync callers and for co
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
@@ -19,8 +17,8 @@ from rota.codec.wire import brief
 from rota.desk import StoreDesk, in_pool
 from rota.errors import ConfigError, JobNotFound, NotSupported
 from rota.events import Event
-from rota.forks import in_child
 from rota.handle import Job, not_found
+from rota.holding import Holding
 from rota.hooks import AroundHook, FailureHook, Hooks, StartHook, SuccessHook, When
 from rota.model import Changed, Migration, Move, State, WorkerRow
 from rota.operate import Stats, Tell, Where
@@ -105,10 +103,8 @@ class Rota:
         self.hooks = Hooks()
         self.limiting: Limiting | None = None
         """The limits of the tasks, for claims; `None` while no task has any."""
-        self._store_options = store_options
-        self._store: Store | None = None
-        self._unlock()
-        in_child(self._unlock)
+        self.holding = Holding(self.url, store_options)
+        """Its store, which is opened when it is first needed."""
         self._desk = StoreDesk(self)
 
     # -- tasks ----------------------------------------------------------------------------------
@@ -630,38 +626,14 @@ class Rota:
         """The store, opened: its tables are made where they are missing. In eager mode there is none: `NotSupported`."""
         if self.eager:
             raise NotSupported("eager mode has no store: use the job that enqueue answered, or an app without eager=True")
-        if self._store is None:
-            with self._opening:
-                if self._store is None:
-                    store = self._unopened()
-                    try:
-                        store.open()
-                    except BaseException:
-                        store.close()
-                        raise
-                    self._store = store
-        return self._store
-
-    @property
-    def opened(self) -> bool:
-        """Whether the store is open."""
-        return self._store is not None
-
-    @property
-    def store_beside(self) -> Store:
-        """The store, for a caller who may have a transaction open in which a SQLite file cannot be made ready: that is told."""
-        if self._store is None:
-            from rota.stores import try_to_open
-
-            try_to_open(self.url, **self._store_options)
-        return self.store
+        return self.holding.open()
 
     def migrate(self) -> list[str]:
         """Make the store's tables or bring them to this version, and answer the names of the migrations that ran.
 
         The first use of an app does the same; a deploy may want it done before.
         """
-        with self._at_hand() as store:
+        with self.holding.at_hand() as store:
             return store.migrate()
 
     amigrate = twin(migrate)
@@ -671,40 +643,23 @@ class Rota:
 
         Raises `SchemaMismatch` where a newer Rota made the store's tables such that this one cannot use them.
         """
-        with self._at_hand() as store:
+        with self.holding.at_hand() as store:
             return store.pending()
 
     apending = twin(pending)
 
     def there(self) -> bool:
         """Whether the store's tables are there. Makes nothing, where any other use would make them."""
-        if self._store is not None:
+        if self.holding.is_open:
             return True
-        with self._at_hand() as store:
+        with self.holding.at_hand() as store:
             return store.there()
 
     athere = twin(there)
 
     def schema(self) -> list[tuple[str, str]]:
         """The name and the SQL of each step that makes the store's tables from nothing. The store is not touched."""
-        return self._unopened().schema()
-
-    @contextmanager
-    def _at_hand(self) -> Iterator[Store]:
-        """The store, for what must not open it first: as it is, or one that is closed afterwards."""
-        if self._store is not None:
-            yield self._store
-            return
-        store = self._unopened()
-        try:
-            yield store
-        finally:
-            store.close()
-
-    def _unopened(self) -> Store:
-        from rota.stores import open_store
-
-        return open_store(self.url, **self._store_options)
+        return self.holding.unopened().schema()
 
     def now(self) -> Micros | None:
         """The moment that the app's clock tells, or `None` for the store's own."""
@@ -717,16 +672,10 @@ class Rota:
         """The queues that tasks declared here name."""
         return {task.options.queue for task in self.tasks.values()}
 
-    def _unlock(self) -> None:
-        self._opening = threading.Lock()
-
     def close(self) -> None:
         """Give back connections and threads. The app may be used again afterwards."""
         self._desk.door.close()
-        with self._opening:
-            if self._store is not None:
-                self._store.close()
-                self._store = None
+        self.holding.close()
 
     async def aclose(self) -> None:
         await in_pool(self.close)

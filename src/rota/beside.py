@@ -205,10 +205,10 @@ class Beside:
     def _have_keeper(self) -> None:
         if self.app.eager:
             return
-        if self.app._store is None:
+        if not self.app.holding.is_open:
             # What a URL lacks is told here, and the driver is loaded by this thread: a fork in the middle of another
             # thread's import would leave the child without that module for ever.
-            self.app._unopened()
+            self.app.holding.unopened()
         keeper = Keeper(self.app, self._make)
         self._aloud.begin()
         try:

@@ -15,6 +15,7 @@ from rota.clock import Micros, machine_now
 from rota.door import Door
 from rota.errors import ArgumentsError, ConfigError, NotSupported, ResultError
 from rota.handle import Job, not_found
+from rota.holding import Holding
 from rota.hooks import Hooks
 from rota.ids import is_id
 from rota.model import AttemptRow, Changed, Edit, Ended, Inserted, JobRow, Move, NewJob
@@ -39,9 +40,7 @@ class Owner(Protocol):
     @property
     def store(self) -> Store: ...
     @property
-    def store_beside(self) -> Store: ...
-    @property
-    def opened(self) -> bool: ...
+    def holding(self) -> Holding: ...
     @property
     def tasks(self) -> Mapping[str, Task[..., Any, Any]]: ...
     @property
@@ -112,7 +111,7 @@ class StoreDesk:
         read_at, options = self._declared.get(name, (-_DEFAULTS_AGE, Options()))
         if time.monotonic() - read_at >= _DEFAULTS_AGE:
             alone = connection is None and Block.of(self) is None
-            row = (self._app.store if alone else self._app.store_beside).declared(name)
+            row = (self._app.store if alone else self._app.holding.open_beside()).declared(name)
             if row is None:
                 return Options()
             options = Options(queue=row.queue, priority=row.priority, max_attempts=row.max_attempts)
@@ -195,7 +194,7 @@ class StoreDesk:
             return self._app.store.insert(jobs, self._app.now())
         from rota.within.inserting import insert
 
-        return insert(connection, jobs, lambda: self._app.store_beside, self._app.now)
+        return insert(connection, jobs, self._app.holding.open_beside, self._app.now)
 
     async def _atake_within(self, jobs: Iterable[NewJob], connection: object) -> list[Job[Any]]:
         from rota.within import of_coroutines
@@ -208,7 +207,7 @@ class StoreDesk:
         return [Job(self, put.id, existed=put.existed) for put in inserted]
 
     async def _astore_beside(self) -> Store:
-        return self._app.store_beside if self._app.opened else await self.in_thread(lambda: self._app.store_beside)
+        return holding.open() if (holding := self._app.holding).is_open else await self.in_thread(holding.open_beside)
 
     def _check_blocking(self, connection: object, call: str) -> None:
         from rota.within import blocking

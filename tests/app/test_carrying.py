@@ -197,7 +197,7 @@ def test_what_is_not_declared_where_the_body_runs_is_passed_over(store_url: str)
         for declared in ([request], []):
             with Rota(store_url if store_url != "memory://" else "memory://", context=declared) as other:
                 if store_url == "memory://":
-                    other._store = app.store.twin()
+                    other.holding._store = app.store.twin()
                 seen = seen_by(other)
                 with setting(tenant="mine", request="mine"):
                     assert str(other.run_one()) == "ran plain"

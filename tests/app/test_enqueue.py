@@ -74,7 +74,7 @@ def test_an_unknown_task_sent_by_name_has_the_usual_defaults(app: Rota) -> None:
 def test_a_task_sent_by_name_has_the_defaults_that_another_app_declared(store_url: str) -> None:
     with Rota(store_url) as here, Rota(store_url) as there:
         if store_url == "memory://":  # each app on memory has a store of its own
-            there._store = here.store.twin()  # type: ignore[attr-defined]
+            there.holding._store = here.store.twin()  # type: ignore[attr-defined]
 
         @there.task(name="ship", queue="goods", priority=7, max_attempts=2)
         def ship(order: int) -> None: ...
@@ -94,7 +94,7 @@ def test_a_declaration_made_later_is_seen_by_the_next_job(app: Rota) -> None:
 
 async def _declare_elsewhere(app: Rota) -> None:
     other = Rota("memory://")
-    other._store = app.store.twin()
+    other.holding._store = app.store.twin()
     other.task(name="ship", queue="goods")(print)
     await other.adeclare()
     await other.aclose()

@@ -87,7 +87,7 @@ async def use(number):
 
 asyncio.run(use(0))
 app._desk.door._lock.acquire()  # as if another thread were at it just now
-app._opening.acquire()
+app.holding._opening.acquire()
 child = os.fork()
 if not child:
     try:
@@ -101,7 +101,7 @@ if not child:
         print(repr(error), flush=True)
         os._exit(1)
 app._desk.door._lock.release()
-app._opening.release()
+app.holding._opening.release()
 assert os.waitpid(child, 0)[1] == 0
 asyncio.run(use(4))
 assert len(app.jobs()) == 5

@@ -66,11 +66,11 @@ def test_without_a_worker_the_store_is_opened_and_closed(app: Rota) -> None:
     async def live() -> None:
         async with app.lifespan()(None) as state:
             assert state is None
-            assert app._store is not None
+            assert app.holding.is_open
             assert app.workers() == []
 
     asyncio.run(live())
-    assert app._store is None
+    assert not app.holding.is_open
 
 
 def test_a_store_that_is_away_keeps_no_server_from_starting(caplog: pytest.LogCaptureFixture) -> None:

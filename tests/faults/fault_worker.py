@@ -89,7 +89,7 @@ def main() -> int:
         return status
     store = app.store
     for at in range(1, calls + 1):
-        app._store = Signalling(store, at, after)  # type: ignore[assignment]
+        app.holding._store = Signalling(store, at, after)  # type: ignore[assignment]
         if status := Worker(app, **options).run():
             return status
     return 0

@@ -77,13 +77,14 @@ def test_it_may_be_a_file(shop: Shop, tmp_path: Path) -> None:
 
 def test_the_options_of_the_apps_own_store_are_left_aside(tmp_path: Path) -> None:
     app = Rota("postgresql://nobody@/none?host=/nowhere", schema="jobs")
+    own = app.holding
     with fresh_store(app, f"sqlite:///{tmp_path / 'fresh.db'}"):
         connection = sqlite3.connect(tmp_path / "fresh.db")
         app.named("elsewhere").using(connection=connection).enqueue()  # which looks for itself whether it can be opened
         connection.commit()
         connection.close()
         assert len(enqueued(app)) == 1
-    assert app._store_options == {"schema": "jobs"}
+    assert app.holding is own
 
 
 def test_a_store_with_jobs_is_refused(shop: Shop, tmp_path: Path) -> None:

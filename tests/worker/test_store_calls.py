@@ -95,7 +95,7 @@ def test_a_call_that_fails_once_loses_nothing(
 
     jobs = [*quick.enqueue_many([()] * 30), quick.using(delay=0.1).enqueue()]
     true = app.store
-    app._store = Faulty(true, plan)  # type: ignore[assignment]
+    app.holding._store = Faulty(true, plan)  # type: ignore[assignment]
     try:
         with working(app, concurrency=2, lease=1.5, poll=0.2):
             for job in jobs[:10]:
@@ -105,7 +105,7 @@ def test_a_call_that_fails_once_loses_nothing(
                 assert job.wait(PATIENCE).status is State.SUCCEEDED
             assert operation in ("leave", "reconcile") or plan.happened.wait(PATIENCE)
     finally:
-        app._store = true
+        app.holding._store = true
     done = account(app, [job.id for job in jobs], ledger)
     assert done.states == {State.SUCCEEDED: 41}
     assert done.repeated == {}
@@ -142,13 +142,13 @@ def test_an_outcome_that_no_store_can_take_does_not_end_the_worker(app: Rota) ->
 
     jobs = quick.enqueue_many([(number,) for number in range(20)])
     true = app.store
-    app._store = Picky(true, Plan("none", 0, RuntimeError(), False))  # type: ignore[assignment]
+    app.holding._store = Picky(true, Plan("none", 0, RuntimeError(), False))  # type: ignore[assignment]
     try:
         with working(app, concurrency=4):
             for job in jobs:
                 job.wait(PATIENCE)
     finally:
-        app._store = true
+        app.holding._store = true
     assert [job.refresh().status for job in jobs] == [State.SUCCEEDED] * 20
     assert jobs[8].result() == 8
     assert jobs[7].row.result is None
@@ -194,7 +194,7 @@ def test_a_stop_while_the_store_is_away_waits_for_it_as_long_as_for_a_body(
         go.wait(PATIENCE)
 
     true = app.store
-    app._store = Away(true, gone)  # type: ignore[assignment]
+    app.holding._store = Away(true, gone)  # type: ignore[assignment]
     worker = Worker(app, shutdown_timeout=1.5)
     try:
         worker.start()
@@ -208,6 +208,6 @@ def test_a_stop_while_the_store_is_away_waits_for_it_as_long_as_for_a_body(
         worker.stop()
         assert time.monotonic() - before < 8
     finally:
-        app._store = true
+        app.holding._store = true
     assert len(caplog.records) < 40, caplog.text
     assert job.refresh().status is (State.SUCCEEDED if comes_back else State.RUNNING)

@@ -48,7 +48,7 @@ class Looked:
 
 def test_an_idle_worker_looks_again_each_poll_for_as_long_as_it_sleeps(app: Rota) -> None:
     looked = Looked(app.store, [])
-    app._store = looked  # type: ignore[assignment]
+    app.holding._store = looked  # type: ignore[assignment]
     with working(app, poll=0.05):
         eventually(lambda: any(row.asleep for row in app.workers()))
         looked.looks.clear()

@@ -276,7 +276,7 @@ def test_a_faster_rate_counts_at_once_for_what_a_slow_one_held(app: Rota) -> Non
         more = call.enqueue_many([()] * 3)
         eventually(lambda: app.stats().states[State.HELD] == 3)
     later = Rota("memory://")
-    later._store = app.store  # the same app, deployed with a faster rate
+    later.holding._store = app.store  # the same app, deployed with a faster rate
 
     @later.task(name="call", rate="100/s")
     def faster() -> None: ...
@@ -314,7 +314,7 @@ def test_what_a_limit_held_runs_once_no_code_declares_it(app: Rota, store_url: s
     assert len(app.store.admit(Ask(holder.id, ("default",), 2, 2), app.limiting).claimed) == 1
     assert second.refresh().status is State.HELD
     later = Rota("memory://")
-    later._store = app.store  # the same app, deployed without the limit
+    later.holding._store = app.store  # the same app, deployed without the limit
 
     @later.task(name="narrow")
     def wide() -> None: ...

@@ -13,6 +13,7 @@ from rota.clock import LONGEST, Clock
 from rota.codec.wire import brief
 from rota.desk import StoreDesk
 from rota.errors import ConfigError
+from rota.holding import Holding
 from rota.ids import new_id
 from rota.inline import LEASE
 from rota.model import FINAL, Filter, LimitRow, Move, State, WorkerRow
@@ -54,9 +55,7 @@ def fresh_store(app: Rota, url: str = "memory://", *, clock: Clock | None = None
         "clock": clock,
         "eager": False,
         "settings": _keeping(app.settings),
-        "_store": None,
-        "_store_options": options,
-        "_unopened": store.twin,
+        "holding": Holding(url, options, store.twin),
     }
     former = {name: vars(app).get(name, _ABSENT) for name in meanwhile}
     try:

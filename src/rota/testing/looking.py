@@ -45,7 +45,7 @@ def rows_of(app: Rota, connection: object, task: str | None = None, states: tupl
 
     foreign = blocking(connection, "assert_enqueued")
     try:
-        return work(app.store_beside, foreign, _all(task, states))
+        return work(app.holding.open_beside(), foreign, _all(task, states))
     except (Elsewhere, NotSupported):
         to_come: Callable[[], list[object]] | None = getattr(foreign, "to_come", None)
         if to_come is None:
@@ -60,7 +60,7 @@ async def arows_of(app: Rota, connection: object, task: str | None = None, state
     from rota.within import awork, of_coroutines
 
     foreign = of_coroutines(connection, "assert_enqueued")
-    return await awork(await app._desk.in_thread(lambda: app.store_beside), foreign, _all(task, states))
+    return await awork(await app._desk.in_thread(app.holding.open_beside), foreign, _all(task, states))
 
 
 def awaiting(app: Rota, connection: object) -> list[JobRow]:

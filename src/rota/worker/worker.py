@@ -85,7 +85,8 @@ class Worker:
         self._identity = Identity(name, self.queues, list(app.tasks), concurrency, check_lease(lease), __version__)
         self._poll = poll_seconds
         if app.limiting is not None:
-            app.limiting.check_store(app._store or app._unopened())  # one that is away is not waited for
+            with app.holding.at_hand() as store:  # one that is away is not waited for
+                app.limiting.check_store(store)
             self._poll = app.limiting.poll_within(poll_seconds)
         self._threads = Threads(self._crew, self._start)
         self._coroutines: Coroutines | None = None  # made at the first coroutine, so that others do not pay for asyncio
