@@ -96,6 +96,14 @@ def test_who_gets_it_is_whom_django_says_whatever_headers_show(server: Odd) -> N
     assert b"eve@" not in taken.content
 
 
+def test_addresses_beyond_ascii_go_to_servers_that_know_them(server: Odd) -> None:
+    mail.EmailMessage("Welcome", "Hello", "Löwe <löwe@bücher.example>", ["Jürgen <jürgen@bücher.example>"]).send()
+    assert sent(server) == ["jürgen@xn--bcher-kva.example"]
+    [taken] = server.letters
+    assert taken.sender == "löwe@xn--bcher-kva.example"
+    assert "\r\nTo: =?utf-8?q?J=C3=BCrgen?= <jürgen@xn--bcher-kva.example>\r\n" in taken.content.decode()
+
+
 def test_a_line_break_in_bcc_is_refused(server: Odd) -> None:
     with pytest.raises(MessageRefused, match=r"Bcc: .* has a line break"):
         mail.EmailMessage("Welcome", "Hello", to=["ada@example.org"], bcc=["bo\nX: y@example.org"]).send()

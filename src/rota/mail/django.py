@@ -76,10 +76,21 @@ def letter(mailer: Mailer, message: Any) -> Letter:
     assert isinstance(made, EmailMessage)
     [sender, *_] = mailboxes(author(str(message.from_email)), "from_email")
     to = mailboxes(address_header("Bcc", ", ".join(map(str, message.recipients()))), "recipients")
+    for name, given in _addresses(message).items():
+        if name in made:
+            # Django encodes what is not ASCII before an @ too, in words that no address can have.
+            made.replace_header(name, address_header(name, ", ".join(map(str, given))))
     del made["Bcc"]
     made["Bcc"] = ", ".join(box.address for box in to)
     letter = mailer.letter(made)
     return replace(letter, sender=sender.address, recipients=each_once(to), utf8=letter.utf8 or sender.utf8)
+
+
+def _addresses(message: Any) -> dict[str, Iterable[object]]:
+    """The headers of addresses that are what the message's attributes say, and no other header replaces."""
+    said = {"From": [message.from_email], "To": message.to, "Cc": message.cc, "Reply-To": message.reply_to}
+    others = {name.lower() for name in message.extra_headers}
+    return {name: given for name, given in said.items() if given and name.lower() not in others}
 
 
 def mailer(path: str | None) -> Mailer:
