@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from rota.rules.limits import Limit
 from rota.rules.sizes import Concurrency
 from rota.stores import open_store
 from rota.stores.base import Store
@@ -59,6 +60,17 @@ def test_notes_go_with_their_rooms(store: Store, shared_url: str) -> None:
     store.finish(worker, [ended(second)], now=NOW)
     store.prune({}, 100, now=NOW + HOUR)
     assert (notes(shared_url), store.rooms()) == (0, [])
+
+
+def test_a_pruning_keeps_up_with_many_new_keys(store: Store, shared_url: str) -> None:
+    """Each makes a room, and a worker may meet thousands a second."""
+    limits, worker = mail(concurrency=Limit(1, key=lambda tenant: tenant)), worker_of(store)
+    put(store, *(job(arguments={"tenant": tenant}) for tenant in range(90)))
+    claims = settled(store, worker, limits, slots=90)
+    store.finish(worker, [ended(claimed) for claimed in claims], now=NOW)
+    assert (len(claims), notes(shared_url)) == (90, 90)
+    store.prune({}, 1, now=NOW + HOUR)
+    assert notes(shared_url) == 0
 
 
 def test_a_smaller_size_that_was_set_counts_what_runs_and_not_what_ran(store: Store) -> None:

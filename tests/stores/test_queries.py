@@ -13,7 +13,7 @@ from rota.stores import queries
 
 FOLDER = Path(str(files(rota.stores)))
 
-ONLY_SQLITE = {"files", "heavy", "idle_rooms", "peek"}
+ONLY_SQLITE = {"files", "heavy", "peek"}
 ONLY_POSTGRES = {
     "begin",
     "bound",

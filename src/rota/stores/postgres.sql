@@ -651,6 +651,22 @@ select * from (
 where running > 0 or held > 0 or started_at is not null or closed_until is not null
 order by name, key
 
+-- name: idle_rooms
+-- Rooms that nothing holds on to.
+select 1
+from rota_rooms as r
+where look_at is null
+  and coalesce(keep_until, 0) < :now
+  and coalesce(closed_until, 0) < :now
+  and (select true
+       from rota_places as p
+       cross join lateral jsonb_each_text(p.jobs) as place (job, claim)
+       where p.name = r.name and p.key = r.key
+         and (select true from rota_jobs
+              where id = place.job::uuid and claim = place.claim::integer and worker is not null)
+       limit 1) is null
+limit :limit
+
 -- name: prune_rooms
 -- Delete up to so many rooms that nothing holds on to, and their notes of places.
 with gone as (

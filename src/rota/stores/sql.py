@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 _ROOMS = 20
 """So many rooms of limits are deleted for each job that a pruning may delete: they are small, and each new key makes one."""
+_STEPS = 50
+"""So many times over, each in a transaction of its own: a worker may meet more new keys between two prunings than one takes."""
 
 
 class SqlStore:
@@ -273,7 +275,9 @@ class SqlStore:
             if left > 0 and not (self._database.looks_first and not self._database.read("old", params | {"limit": 1})):
                 deleted[state] = self._database.work(partial(moves.prune, params=params | {"limit": left}))
                 left -= deleted[state]
-        if not (self._database.looks_first and not self._database.read("idle_rooms", {"limit": 1, "now": now})):
+        for _ in range(_STEPS):
+            if not self._database.read("idle_rooms", {"limit": 1, "now": now}):
+                break
             self._database.send([("prune_rooms", {"limit": _ROOMS * limit, "now": now})], durable=False)
         return deleted
 
