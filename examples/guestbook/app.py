@@ -7,10 +7,12 @@ from datetime import UTC, datetime, timedelta
 from flask import Flask, render_template
 from werkzeug.exceptions import HTTPException
 
+from rota.mail import MessageRefused
+
 from . import forms
 from .guestbook import Guestbook
 from .headers import secure_headers
-from .here import one_transaction_a_request, visitor
+from .here import database, one_transaction_a_request, visitor
 from .pages import entries, forgotten, outbox, sign_in, sign_up
 
 
@@ -36,6 +38,7 @@ def create_app(guestbook: Guestbook) -> Flask:
     secure_headers(web, https=https)
     one_transaction_a_request(web)
     web.register_error_handler(HTTPException, _error)
+    web.register_error_handler(MessageRefused, _no_such_address)
     web.jinja_env.trim_blocks = web.jinja_env.lstrip_blocks = True
     web.add_template_filter(_day, "day")
     web.add_template_filter(_moment, "moment")
@@ -49,6 +52,12 @@ def _error(error: HTTPException) -> tuple[str, int, list[tuple[str, str]]]:
     headers = [(name, value) for name, value in error.get_headers() if name in ("Retry-After", "Allow")]
     code = error.code or 500
     return render_template("error.html", code=code, name=error.name), code, headers
+
+
+def _no_such_address(_refused: MessageRefused) -> tuple[str, int]:
+    """The letter cannot be written, which is known before it is queued: what was done so far is taken back."""
+    database().rollback()
+    return render_template("error.html", code=422, name="No letter can go there"), 422
 
 
 def _day(seconds: int) -> str:

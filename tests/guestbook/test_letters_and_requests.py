@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from flask import Response, request
+from sqlalchemy import select
 
+from examples.guestbook.models import Account
 from mail.sinks import HANG, Odd, Sink, odd
 from rota import State
 from working import eventually
@@ -34,6 +36,17 @@ def test_a_request_that_fails_keeps_nothing_and_sends_nothing(any_site: Site, ti
     assert any_site.letters() == []
     assert "Look into your mail" in shown(visitor.send("/sign-up", **ADA))
     assert [letter["Subject"] for letter in any_site.letters()] == ["Confirm your address"], "the account had been kept"
+
+
+def test_a_letter_that_cannot_be_sent_is_refused_and_so_is_what_asked_for_it(any_site: Site) -> None:
+    """Its address is right for the form, and no header could hold it."""
+    visitor = any_site.visitor()
+    for path, fields in (("/sign-up", ADA), ("/resets", {})):
+        answer = visitor.send(path, **fields | {"email": "=?utf-8?q?x?=@example.org"})
+        assert (answer.status_code, "No letter can go there" in shown(answer)) == (422, True)
+    assert any_site.letters() == []
+    with any_site.book.database.reading() as session:
+        assert session.scalars(select(Account)).all() == []
 
 
 def test_a_letter_is_a_row_of_the_request_and_is_gone_once_it_was_sent(any_site: Site) -> None:
