@@ -54,7 +54,12 @@ def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driven]:
     expect.set_options(timeout=20_000)
     program = chromium()
     home = str(tmp_path_factory.mktemp("chromium"))
-    environment = os.environ | program.environment | {"XDG_CONFIG_HOME": home, "XDG_CACHE_HOME": home}
+    environment: dict[str, str | float | bool] = {
+        **os.environ,
+        **program.environment,
+        "XDG_CONFIG_HOME": home,
+        "XDG_CACHE_HOME": home,
+    }
     with sync_playwright() as playwright:
         # Playwright gives each browser that it launches a new empty folder for its data.
         browser = playwright.chromium.launch(executable_path=program.path, args=FLAGS, env=environment)

@@ -169,4 +169,4 @@ def ask_for_reset(page: Page, url: str, address: str) -> None:
 
 def _read(content: bytes | str | None) -> EmailMessage:
     assert isinstance(content, bytes)
-    return message_from_bytes(content, policy=policy.default)  # type: ignore[return-value]
+    return message_from_bytes(content, policy=policy.default)

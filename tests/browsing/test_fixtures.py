@@ -117,7 +117,7 @@ def test_a_failure_is_reported_with_what_the_page_showed(tmp_path: Path) -> None
     assert "1 failed, 1 passed, 1 error" in said
     assert "A shop\n\nNothing is left" in said
     assert "about:blank: nothing is not defined" in said
-    picture = Path(re.search(r"A picture of it: (\S+)", said)[1])
+    [picture] = map(Path, re.findall(r"A picture of it: (\S+)", said))
     assert picture.read_bytes().startswith(b"\x89PNG")
     picture.unlink()
 

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from browsing.guestbook import Guestbook, Letters, confirm, newcomer, sign_up
 from fresh import fresh_database
 from mail.sinks import HANG, free_port, odd, sink
-from rota import Rota
+from rota import Rota, State
 from working import eventually
 
 CONFIRM = "Confirm your address"
@@ -88,4 +88,4 @@ def let_the_lease_run_out(database: str) -> None:
     """What a worker had in hand is taken back as it will be in a minute."""
     with Rota(database, clock=lambda: datetime.now(UTC) + timedelta(minutes=2)) as app:
         app.run_one(queues=["none"])
-        assert app.stats().states["running"] == 0
+        assert app.stats().states[State.RUNNING] == 0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, ConsoleMessage, Error, Page
 
+AXE = files("axe_playwright_python") / "axe.min.js"
 PATIENCE = 20_000
 """How many milliseconds something on a page may take."""
 
@@ -57,7 +58,7 @@ def faults(page: Page, scheme: Literal["light", "dark"]) -> list[str]:
     """What axe-core finds wrong with a page in these colours. It takes the ground of a page that sets none for white."""
     page.emulate_media(color_scheme=scheme)
     if not page.evaluate("'axe' in window"):
-        page.evaluate(AXE_SCRIPT)
+        page.evaluate(AXE.read_text())
     violations = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
     return [
         f"{each['id']} ({scheme}): {each['help']}: {node['html']}: {node['failureSummary']}"
