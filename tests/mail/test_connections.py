@@ -47,6 +47,18 @@ def test_an_idle_connection_is_closed(mailer: MakeMailer) -> None:
         eventually(lambda: server.open == 0)
 
 
+def test_no_thread_to_close_idle_connections_fails_no_letter(mailer: MakeMailer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at a limit of processes, or while a program ends: the letter has arrived, and to say it failed would send another."""
+
+    def none_left(_timer: threading.Timer) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Timer, "start", none_left)
+    with odd() as server:
+        assert mailer(server.url).deliver(letter()).accepted == ("ada@example.org",)
+        eventually(lambda: server.open == 0)
+
+
 def test_a_connection_that_went_while_it_lay_idle_costs_no_attempt(mailer: MakeMailer) -> None:
     with odd({"MAIL": [None, DROP, None, "421 enough letters", None]}) as server:
         mine = mailer(server.url)

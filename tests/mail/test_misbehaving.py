@@ -206,6 +206,18 @@ def test_nobody_accepted_and_not_for_one_reason(app: Rota, mailer: MakeMailer) -
     assert [job.reason for job in app.jobs(status="failed")] == ["refused: ada@example.org (550 no Ada)"]
 
 
+@pytest.mark.parametrize("data", ["554 no", "451 later"])
+def test_what_is_said_to_data_concerns_those_alone_who_were_accepted_before(mailer: MakeMailer, data: str) -> None:
+    answers = {"bo@example.org": "550 5.1.1 no Bo", "cy@example.org": "450 4.2.1 later"}
+    with odd({"DATA": data}, recipients=answers) as server, pytest.raises(NotDelivered) as failed:
+        mailer(server.url).deliver(letter(THREE))
+    delivery = failed.value.delivery
+    assert delivery is not None
+    assert delivery.refused.get("bo@example.org") == "550 5.1.1 no Bo"
+    assert delivery.put_off.get("cy@example.org") == "450 4.2.1 later"
+    assert (delivery.refused | delivery.put_off)["ada@example.org"] == data
+
+
 def test_one_odd_letter_keeps_no_other_from_going_out(app: Rota, mailer: MakeMailer) -> None:
     """The fifth of ten meets what nobody foresaw."""
     with odd(recipients={"4@example.org": DROP}) as server:

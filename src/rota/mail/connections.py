@@ -111,15 +111,21 @@ class Connections:
             return
         session.since = time.monotonic()
         with self._changed:
-            self._aside.append(session)
-            if self._timer is None:
-                self._wake_in(self._idle)
+            if self._timer is not None or self._wakes_in(self._idle):
+                self._aside.append(session)
+                return
+        session.leave()
 
-    def _wake_in(self, seconds: float) -> None:
+    def _wakes_in(self, seconds: float) -> bool:
+        """Have the idle ones closed then, and answer whether there is a thread to do it."""
         self._timer = threading.Timer(seconds, self._close_idle)
         self._timer.name = "rota-mail-idle"
         self._timer.daemon = True
-        self._timer.start()
+        try:
+            self._timer.start()
+        except RuntimeError:  # no more threads, or the program ends: of a letter that was sent nobody may hear that
+            self._timer = None
+        return self._timer is not None
 
     def _close_idle(self) -> None:
         with self._changed:
@@ -129,7 +135,7 @@ class Connections:
             gone = [session for session in self._aside if now - session.since >= self._idle]
             self._aside = [session for session in self._aside if session not in gone]
             self._timer = None
-            if self._aside:
-                self._wake_in(max(0.01, self._aside[0].since + self._idle - now))
+            if self._aside and not self._wakes_in(max(0.01, self._aside[0].since + self._idle - now)):
+                gone, self._aside = gone + self._aside, []
         for session in gone:
             session.leave()

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from rota.codec import clean
 
+if TYPE_CHECKING:
+    from rota.mail.smtp import Session
+
 BUSY = 421
 LONGEST_WORDS = 500
+_LONGEST_REPLY = 65_536
 
 
 class Reply:
@@ -22,6 +27,39 @@ class Reply:
     def __str__(self) -> str:
         words = " ".join(self._text.decode("utf-8", "replace").split())
         return clean(f"{self.code} {words}" if self.code > 0 else f"no SMTP reply: {words!r}", LONGEST_WORDS)
+
+
+class Replies:
+    """The lines that a server sends, read until a deadline: what smtplib reads from."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.pending = b""
+        self._until = 0.0
+        self._left = _LONGEST_REPLY
+
+    def begin(self, until: float) -> None:
+        """A reply is waited for, until then."""
+        self._until = until
+        self._left = _LONGEST_REPLY
+
+    def readline(self, limit: int) -> bytes:
+        while b"\n" not in self.pending and len(self.pending) < limit:
+            self._session.allow(self._until)
+            assert self._session.sock is not None
+            more = self._session.sock.recv(4096)
+            self._left -= len(more)
+            if self._left < 0:
+                raise OSError("it answered at endless length")
+            if not more:
+                break
+            self.pending += more
+        end = self.pending.find(b"\n") + 1 or len(self.pending)
+        line, self.pending = self.pending[: min(end, limit)], self.pending[min(end, limit) :]
+        return line
+
+    def close(self) -> None:
+        self.pending = b""
 
 
 def without(secrets: Iterable[str], text: bytes) -> bytes:

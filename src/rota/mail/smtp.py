@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rota.codec import clean
 from rota.mail.errors import DeliveryFailed, DeliveryPutOff
 from rota.mail.letter import Delivery, Letter
-from rota.mail.replies import BUSY, LONGEST_WORDS, Reply, without
+from rota.mail.replies import BUSY, LONGEST_WORDS, Replies, Reply, without
 
 if TYPE_CHECKING:
     from rota.mail.places import Server
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 """What a server answers that has no time or closes down."""
 """So many characters of a server's words are told."""
-_LONGEST_REPLY = 65_536
 """Bytes of one reply beyond which a server is not listened to."""
 _CHUNK = 16_384
 """Bytes of a letter for which the server has the time of a step."""
@@ -80,7 +79,10 @@ class Session(smtplib.SMTP):
             if not accepted:
                 self.clean = self._reset()
                 return delivery
-            self._say("DATA", "DATA", 3)
+            ready = self._say("DATA", "DATA")
+            if ready.kind in (4, 5) and (delivery.refused or delivery.put_off):
+                return self._told(delivery, accepted, ready)  # which is not the answer that the others have had
+            self._heed(ready, 3)
             return self._told(delivery, accepted, self._send_content(wire))
 
         return self._guarded(hand_over)
@@ -126,7 +128,7 @@ class Session(smtplib.SMTP):
         self._say("STARTTLS", "STARTTLS", 2)
         if self.sock is None or self.file is None or self.file.pending:
             raise self._put_off("it said more than it was asked before TLS began, as one would who sits in between")
-        self._allow(time.monotonic() + self._step)
+        self.allow(time.monotonic() + self._step)
         self.sock = _context(self.server.cafile).wrap_socket(self.sock, server_hostname=self.server.host)
         self.file = None
         self.ehlo_resp = self.helo_resp = None
@@ -283,7 +285,7 @@ class Session(smtplib.SMTP):
     def _left_of_whole(self) -> float:
         return self._whole_ends - time.monotonic()
 
-    def _allow(self, until: float) -> None:
+    def allow(self, until: float) -> None:
         """Give the socket the time until then, by `time.monotonic`, and no longer than the whole has left."""
         left = min(until, self._whole_ends) - time.monotonic()
         if left <= 0:
@@ -333,7 +335,7 @@ class Session(smtplib.SMTP):
         if self.sock is None:
             raise smtplib.SMTPServerDisconnected("it is closed")
         for start in range(0, len(text), _CHUNK):
-            self._allow(time.monotonic() + self._step)
+            self.allow(time.monotonic() + self._step)
             self.sock.sendall(text[start : start + _CHUNK])
 
     # -- words for errors -----------------------------------------------------------------------
@@ -343,39 +345,6 @@ class Session(smtplib.SMTP):
 
     def _put_off(self, why: str) -> DeliveryPutOff:
         return DeliveryPutOff(f"{self.server.name}: {why}")
-
-
-class Replies:
-    """The lines that a server sends, read until a deadline: what smtplib reads from."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self.pending = b""
-        self._until = 0.0
-        self._left = _LONGEST_REPLY
-
-    def begin(self, until: float) -> None:
-        """A reply is waited for, until then."""
-        self._until = until
-        self._left = _LONGEST_REPLY
-
-    def readline(self, limit: int) -> bytes:
-        while b"\n" not in self.pending and len(self.pending) < limit:
-            self._session._allow(self._until)
-            assert self._session.sock is not None
-            more = self._session.sock.recv(4096)
-            self._left -= len(more)
-            if self._left < 0:
-                raise OSError("it answered at endless length")
-            if not more:
-                break
-            self.pending += more
-        end = self.pending.find(b"\n") + 1 or len(self.pending)
-        line, self.pending = self.pending[: min(end, limit)], self.pending[min(end, limit) :]
-        return line
-
-    def close(self) -> None:
-        self.pending = b""
 
 
 @cache
