@@ -189,6 +189,19 @@ def test_only_those_who_were_put_off_are_tried_again(app: Rota, mailer: MakeMail
     assert failed.reason == "refused: bo@example.org (550 5.1.1 no Bo)"
 
 
+def test_who_is_put_off_gets_each_of_two_letters_that_share_a_message_id(app: Rota, mailer: MakeMailer) -> None:
+    with odd(recipients={"bo@example.org": ["450 later", "450 later"]}) as server:
+        mine = mailer(server.url)
+        for subject in ("One", "Two"):
+            mine.deliver_later(letter(THREE[:2], subject=subject, headers={"Message-ID": "<news@example.org>"}))
+        app.drain()
+        for job in app.jobs(status="scheduled"):
+            job.edit(delay=0)
+        app.drain()
+    assert [taken.recipients for taken in server.letters] == [("ada@example.org",)] * 2 + [("bo@example.org",)] * 2
+    assert len({taken.content for taken in server.letters}) == 2
+
+
 def test_nobody_accepted_and_not_for_one_reason(app: Rota, mailer: MakeMailer) -> None:
     with odd(recipients={"ada@example.org": "550 no Ada", "bo@example.org": ["451 later"]}) as server:
         mine = mailer(server.url)

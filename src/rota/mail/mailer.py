@@ -242,7 +242,7 @@ class Mailer:
             if whom:
                 rest = replace(letter, recipients=tuple(whom))
                 alike = self.task.using(queue=job.queue, priority=job.priority, max_attempts=job.max_attempts)
-                alike.using(delay=delay, key=_key(rest)).enqueue(rest)
+                alike.using(delay=delay, key=_key(job.id, rest)).enqueue(rest)
 
 
 def _settled(delivery: Delivery) -> Delivery:
@@ -259,9 +259,9 @@ def _rest(waited: int) -> float:
     return round(min(_LONGEST_REST, 2.0 ** min(waited, 10)) * random.uniform(0.5, 1.0), 1)  # noqa: S311  # chance, not a secret
 
 
-def _key(letter: Letter) -> str:
-    """The same for the same letter to the same people: one unfinished job is enough, should this be done twice."""
-    return f"rest {sha256(repr((letter.message_id, letter.recipients)).encode()).hexdigest()[:32]}"
+def _key(job: str, rest: Letter) -> str:
+    """The same for what is left of a job for the same people: one unfinished job is enough, should this be done twice."""
+    return f"rest {sha256(repr((job, rest.recipients)).encode()).hexdigest()[:32]}"
 
 
 def _transport(place: Place, *, most: int, idle: float, step: float, whole: float) -> Transport:
