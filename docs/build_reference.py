@@ -233,7 +233,7 @@ def _class(kind: type) -> Iterator[str]:
     name = kind.__name__
     node = _find(sys.modules[kind.__module__], name)
     assert isinstance(node, ast.ClassDef)
-    functions = {item.name: item for item in node.body if isinstance(item, Def) and not _is_overload(item)}
+    functions = {item.name: item for item in node.body if isinstance(item, Def) and not _is_aside(item)}
     yield f"### `{name}`\n"
     bases = [base.__name__ for base in kind.__bases__ if base.__module__.startswith("rota")]
     if "__init__" in functions and name not in ("Job", "CurrentJob", "Task", "BoundTask", "NamedTask"):
@@ -295,8 +295,9 @@ def _text(node: ast.stmt | None) -> str | None:
     return None
 
 
-def _is_overload(node: Def) -> bool:
-    return any(isinstance(each, ast.Name) and each.id == "overload" for each in node.decorator_list)
+def _is_aside(node: Def) -> bool:
+    """Whether it is an overload or the setter of a property, whose other half says all."""
+    return any(ast.unparse(each).split(".")[-1] in ("overload", "setter") for each in node.decorator_list)
 
 
 def _prose(node: Def | ast.ClassDef, name: str) -> str:

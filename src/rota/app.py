@@ -88,7 +88,7 @@ class Rota:
         context: Sequence[ContextVar[Any]] = (),
         **store_options: Any,
     ) -> None:
-        self.url = _url(url)
+        url = _url(url)
         if clock is not None and not callable(clock):
             raise ConfigError(f"clock={clock!r}: pass a function that answers an aware datetime")
         check_flag("eager", eager)
@@ -103,7 +103,7 @@ class Rota:
         self.hooks = Hooks()
         self.limiting: Limiting | None = None
         """The limits of the tasks, for claims; `None` while no task has any."""
-        self.holding = Holding(self.url, store_options)
+        self.holding = Holding(url, store_options)
         """Its store, which is opened when it is first needed."""
         self._desk = StoreDesk(self)
 
@@ -620,6 +620,15 @@ class Rota:
     apurgeable = twin(purgeable)
 
     # -- the store ------------------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        """Where the store is. Another counts from the next time that it is opened."""
+        return self.holding.url
+
+    @url.setter
+    def url(self, url: str) -> None:
+        self.holding.url = url
 
     @property
     def store(self) -> Store:

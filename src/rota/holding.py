@@ -15,7 +15,7 @@ class Holding:
     """Opens the store when it is first needed, once for all threads. Nothing else of an app knows the store before."""
 
     def __init__(self, url: str, options: Mapping[str, Any], make: Callable[[], Store] | None = None) -> None:
-        self._url = url
+        self.url = url
         self._options = options
         self._make = make
         self._store: Store | None = None
@@ -45,7 +45,7 @@ class Holding:
         if self._store is None:
             from rota.stores import try_to_open
 
-            try_to_open(self._url, **self._options)
+            try_to_open(self.url, **self._options)
         return self.open()
 
     @contextmanager
@@ -66,7 +66,7 @@ class Holding:
             return self._make()
         from rota.stores import open_store
 
-        return open_store(self._url, **self._options)
+        return open_store(self.url, **self._options)
 
     def close(self) -> None:
         """Close the store, if it is open; it may be opened again."""

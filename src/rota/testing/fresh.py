@@ -51,7 +51,6 @@ def fresh_store(app: Rota, url: str = "memory://", *, clock: Clock | None = None
         raise ConfigError(f"clock={brief(clock)}: pass a rota.testing.Clock, or a function that answers an aware datetime")
     store = open_store(url, **options)
     meanwhile = {
-        "url": url,
         "clock": clock,
         "eager": False,
         "settings": _keeping(app.settings),
