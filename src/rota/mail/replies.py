@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from rota.mail.smtp import Session
 
 BUSY = 421
+"""What a server answers that has no time or closes down."""
 LONGEST_WORDS = 500
+"""So many characters of a server's words are told."""
 _LONGEST_REPLY = 65_536
+"""Bytes of one reply beyond which a server is not listened to."""
 
 
 class Reply:

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from rota.mail.places import Server
 
 T = TypeVar("T")
-"""What a server answers that has no time or closes down."""
-"""So many characters of a server's words are told."""
-"""Bytes of one reply beyond which a server is not listened to."""
 _CHUNK = 16_384
 """Bytes of a letter for which the server has the time of a step."""
 _GOODBYE = 2.0
