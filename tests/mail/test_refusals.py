@@ -52,6 +52,12 @@ def test_compose_refuses_them_too(shop: Mailer) -> None:
                 shop.letter(letter(**field))
 
 
+def test_compose_says_what_to_do_about_a_line_break() -> None:
+    for unfit in ({"subject": "x\ny"}, {"to": ["ada@example.org\r\nBcc: eve@example.org"], "subject": "x"}):
+        with pytest.raises(MessageRefused, match="has a line break in it: make it one line"):
+            compose(**unfit)
+
+
 def test_a_break_hidden_in_an_encoded_word_is_refused(shop: Mailer) -> None:
     raw = b"To: ada@example.org\nSubject: =?utf-8?q?x=0ABcc:_eve@example.org?=\n\nbody\n"
     message = email.message_from_bytes(raw, policy=policy.default)

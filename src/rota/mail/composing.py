@@ -26,7 +26,7 @@ def compose(
     attachments: Sequence[Attachment] = (),
     headers: Mapping[str, str] | None = None,
 ) -> EmailMessage:
-    """A message of text, of HTML, or of both as alternatives, with attachments. Nothing is checked before it is delivered.
+    """A message of text, of HTML, or of both as alternatives, with attachments. Most is checked when it is delivered or queued.
 
     A file of a type such as `message/rfc822` is attached as `application/octet-stream`, for mail lets no such part be encoded;
     `message.add_attachment(other_message)` attaches a message as one.
@@ -40,6 +40,7 @@ def compose(
     'multipart/alternative'
     """
     from rota.mail.errors import MessageRefused
+    from rota.mail.headers import check_text
 
     message = EmailMessage()
     fields = {"From": sender, "To": to, "Cc": cc, "Bcc": bcc, "Reply-To": reply_to, "Subject": subject}
@@ -49,6 +50,8 @@ def compose(
         try:
             message[name] = value if isinstance(value, str) else ", ".join(value)
         except Exception as error:  # the parser of headers has raised a great many things
+            for each in value if isinstance(value, list | tuple) else [value]:
+                check_text(name, str(each))  # which has better words for line breaks
             why = error if isinstance(error, ValueError) else "it cannot be read"
             raise MessageRefused(f"{name}: {brief(value)} cannot be a header: {why}") from error
     try:

@@ -105,12 +105,17 @@ def author(text: str) -> Any:
 
 def address_header(name: str, text: str) -> Any:
     """The text as a header of addresses. Raises `MessageRefused`."""
-    if found := _UNFIT.search(text):
-        raise MessageRefused(f"{name}: {brief(text)} has {_called(found[0])} in it: {_mended(found[0])}")
+    check_text(name, text)
     try:
         return HeaderRegistry()(name, text)
     except Exception as error:  # the parser of headers has raised a great many things
         raise MessageRefused(f"{name}: {brief(text)} cannot be read: {type(error).__name__}: {error}") from error
+
+
+def check_text(name: str, text: str) -> None:
+    """Refuse what could be taken for the end of a header's line, and what no header may have in it."""
+    if found := _UNFIT.search(text):
+        raise MessageRefused(f"{name}: {brief(text)} has {_called(found[0])} in it: {_mended(found[0])}")
 
 
 def check_headers(part: Message) -> None:
@@ -121,8 +126,7 @@ def check_headers(part: Message) -> None:
             raise MessageRefused(f"{brief(name)} is no name of a header: it is ASCII without spaces and colons")
         # A parsed message keeps the folds of its headers, and only whoever wrote `\n` knows what it was to be.
         for value in (_FOLD.sub("", str(raw)), _decoded(part, name, raw)):
-            if found := _UNFIT.search(value):
-                raise MessageRefused(f"{name}: {brief(value)} has {_called(found[0])} in it: {_mended(found[0])}")
+            check_text(name, value)
             if len(value) > _MOST and name.lower() not in _ADDRESSES | _RESENT:
                 raise MessageRefused(f"{name}: it has {len(value):,} characters, and may have {_MOST:,}")
         if name.lower() in seen and name.lower() in _ONCE:
