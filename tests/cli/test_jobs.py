@@ -77,6 +77,7 @@ def test_show_tells_everything(shop: Shop, call: Call) -> None:
         "order 1 was refunded",
         "order = 1",
         "attempt 1: failed",
+        f"rota jobs retry {shop.refused[0].id}",
     ):
         assert part in told
 

@@ -137,7 +137,11 @@ def test_a_running_job_says_where_and_whether_its_worker_lives() -> None:
 )
 def test_a_finished_job_says_when_and_how(state: State, facts: dict[str, Any], said: str) -> None:
     ended = job(state, finished_at=NOW - 300 * SECOND, **facts)
-    assert explain(ended, NOW).sentences == [said.format("5 min ago, at 2030-03-17 17:41:40+00:00")]
+    told, *then = explain(ended, NOW).sentences
+    assert told == said.format("5 min ago, at 2030-03-17 17:41:40+00:00")
+    assert then == (
+        [f"Once what was wrong is mended, run it again with rota jobs retry {ended.id}."] if state is State.FAILED else []
+    )
 
 
 def test_a_queued_job_says_that_its_limit_is_full_already() -> None:

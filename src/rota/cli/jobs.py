@@ -155,6 +155,8 @@ def _facts(row: JobRow, names: Mapping[str, str], now: int) -> None:
         _fact("worker", _called(row.worker, names))
     if row.reason is not None:
         _fact("reason", row.reason)
+    if row.state is State.FAILED:
+        _fact("next", f"rota jobs retry {row.id}, once what was wrong is mended")
     if row.progress is not None:
         _fact("progress", _progress(value(row.progress)))
     _arguments(row)

@@ -77,7 +77,9 @@ def _sentences(
             return [_waiting(job, now), paused, *_full(job, now, room, holders), _last(job), _unserved(job, now, workers)]
         case State.RUNNING:
             return [_running(job, now, workers), "It was asked to stop." if job.cancelling else ""]
-        case State.SUCCEEDED | State.FAILED | State.CANCELLED:
+        case State.FAILED:
+            return [_finished(job, now), f"Once what was wrong is mended, run it again with rota jobs retry {job.id}."]
+        case State.SUCCEEDED | State.CANCELLED:
             return [_finished(job, now)]
         case _:
             assert_never(job.state)
