@@ -8,7 +8,7 @@ import random
 from datetime import datetime, timedelta
 from email.message import EmailMessage
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Unpack, assert_never
 
 from msgspec.structs import replace
 
@@ -21,7 +21,7 @@ from rota.ids import new_id
 from rota.mail.errors import DeliveryFailed, DeliveryPutOff, MessageRefused
 from rota.mail.folder import FolderMail
 from rota.mail.letter import Delivery, Letter, letter_of
-from rota.mail.places import Console, Folder, Place, place_of
+from rota.mail.places import Console, Folder, Place, Server, place_of
 from rota.options import OwnConnection
 from rota.rules.retry import DEFAULT
 from rota.signals import Abandon, Snooze
@@ -36,6 +36,7 @@ log = logging.getLogger("rota")
 MAX_SIZE = 10 * 1024 * 1024
 """Bytes that a letter may weigh where nothing else is said."""
 ATTEMPTS = 10
+"""Attempts of a letter where nothing else is said: with the waits between them, four hours."""
 _REST_AFTER = 60.0
 """Seconds after which those who were put off, when others were not, are tried again: such servers want some time to pass."""
 _LONGEST_REST = 300.0
@@ -210,8 +211,7 @@ class Mailer:
         self._transport.close()
 
     def __repr__(self) -> str:
-        where = getattr(self._place, "name", None) or getattr(self._place, "path", "console")
-        return f"<Mailer {self.task.name} to {where}>"
+        return f"<Mailer {self.task.name} to {self._place.name}>"
 
     # -- in a worker ----------------------------------------------------------------------------
 
@@ -272,10 +272,11 @@ def _transport(place: Place, *, most: int, idle: float, step: float, whole: floa
             from rota.mail.console import ConsoleMail
 
             return ConsoleMail()
-        case server:
+        case Server():
             from rota.mail.connections import Connections
 
-            return Connections(server, most=most, idle=idle, step=step, whole=whole)
+            return Connections(place, most=most, idle=idle, step=step, whole=whole)
+    assert_never(place)
 
 
 def _url(given: str | None) -> str:

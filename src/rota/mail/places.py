@@ -48,9 +48,17 @@ class Folder(Struct, frozen=True):
 
     path: Path
 
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
 
 class Console(Struct, frozen=True):
     """The standard output."""
+
+    @property
+    def name(self) -> str:
+        return "console"
 
 
 Place = Server | Folder | Console
