@@ -45,7 +45,7 @@ def test_a_finished_job_says_how_it_ended(clocked: Rota, clock: Clock) -> None:
     assert str(job.explain()).startswith("It failed 5.0 s ago, at 2030-01-01 00:00:00+00:00, on attempt 1 of 5, after ")
     reason, then = str(job.explain()).splitlines()
     assert reason.endswith(": order 42 was refunded.")
-    assert then == f"Once what was wrong is mended, run it again with rota jobs retry {job.id}."
+    assert then == f"With rota jobs retry {job.id} it runs again, once what was wrong is mended."
 
 
 def test_an_unknown_job_is_not_found(app: Rota) -> None:

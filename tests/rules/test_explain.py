@@ -140,7 +140,7 @@ def test_a_finished_job_says_when_and_how(state: State, facts: dict[str, Any], s
     told, *then = explain(ended, NOW).sentences
     assert told == said.format("5 min ago, at 2030-03-17 17:41:40+00:00")
     assert then == (
-        [f"Once what was wrong is mended, run it again with rota jobs retry {ended.id}."] if state is State.FAILED else []
+        [f"With rota jobs retry {ended.id} it runs again, once what was wrong is mended."] if state is State.FAILED else []
     )
 
 

@@ -156,7 +156,7 @@ def _facts(row: JobRow, names: Mapping[str, str], now: int) -> None:
     if row.reason is not None:
         _fact("reason", row.reason)
     if row.state is State.FAILED:
-        _fact("next", f"rota jobs retry {row.id}, once what was wrong is mended")
+        _fact("next", f"rota jobs retry {row.id}  (once what was wrong is mended)")
     if row.progress is not None:
         _fact("progress", _progress(value(row.progress)))
     _arguments(row)

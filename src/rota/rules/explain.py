@@ -78,7 +78,7 @@ def _sentences(
         case State.RUNNING:
             return [_running(job, now, workers), "It was asked to stop." if job.cancelling else ""]
         case State.FAILED:
-            return [_finished(job, now), f"Once what was wrong is mended, run it again with rota jobs retry {job.id}."]
+            return [_finished(job, now), f"With rota jobs retry {job.id} it runs again, once what was wrong is mended."]
         case State.SUCCEEDED | State.CANCELLED:
             return [_finished(job, now)]
         case _:
