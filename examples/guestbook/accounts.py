@@ -61,17 +61,20 @@ def sign_in(session: Session, letters: Letters, *, email: str, checked: Check, n
     """The account, if the password is its own and it is not locked.
 
     Wrong passwords are counted, however many are tried at once; the last of them locks the account and queues a letter.
+    That letter is queued each time and taken back, or the time that it takes would tell who has an account.
     """
     account = session.scalar(select(Account).where(Account.address == email.lower()).with_for_update(of=Account))
-    if account is None or account.locked_at is not None or account.password != checked.digest:
-        return None
-    if checked.right:
-        account.wrong_passwords = 0
-        return account
-    account.wrong_passwords += 1
-    if account.wrong_passwords >= TRIES:
-        account.locked_at = now
-        letters.unlock(session, account)
+    tried = account if account and account.locked_at is None and account.password == checked.digest else None
+    if tried and checked.right:
+        tried.wrong_passwords = 0
+        return tried
+    if tried:
+        tried.wrong_passwords += 1
+        tried.locked_at = now if tried.wrong_passwords >= TRIES else None
+    with session.begin_nested() as savepoint:
+        letters.unlock(session, account or Account(id=0, email=email))
+        if tried is None or tried.locked_at is None:
+            savepoint.rollback()
     return None
 
 

@@ -12,7 +12,7 @@ from rota.mail import MessageRefused
 from . import forms
 from .guestbook import Guestbook
 from .headers import secure_headers
-from .here import database, one_transaction_a_request, visitor
+from .here import database, one_transaction_a_request, take_back_cookie, visitor
 from .pages import entries, forgotten, outbox, sign_in, sign_up
 
 
@@ -20,6 +20,7 @@ def create_app(guestbook: Guestbook) -> Flask:
     """The application over an open guestbook."""
     https = guestbook.settings.https
     web = Flask(__name__)
+    web.url_map.merge_slashes = False  # a path with two would be redirected to whatever host the request names
     web.extensions["guestbook"] = guestbook
     web.config.update(
         SECRET_KEY=guestbook.settings.secret,
@@ -32,7 +33,7 @@ def create_app(guestbook: Guestbook) -> Flask:
     )
     for pages in (entries, sign_up, sign_in, forgotten):
         web.register_blueprint(pages.pages)
-    if guestbook.settings.outbox is not None:
+    if guestbook.settings.shows_outbox:
         web.register_blueprint(outbox.pages)
 
     secure_headers(web, https=https)
@@ -42,15 +43,15 @@ def create_app(guestbook: Guestbook) -> Flask:
     web.jinja_env.trim_blocks = web.jinja_env.lstrip_blocks = True
     web.add_template_filter(_day, "day")
     web.add_template_filter(_moment, "moment")
-    web.context_processor(
-        lambda: {"visitor": visitor, "button": forms.Button, "has_outbox": guestbook.settings.outbox is not None}
-    )
+    web.context_processor(lambda: {"visitor": visitor, "button": forms.Button, "has_outbox": guestbook.settings.shows_outbox})
     return web
 
 
 def _error(error: HTTPException) -> tuple[str, int, list[tuple[str, str]]]:
     headers = [(name, value) for name, value in error.get_headers() if name in ("Retry-After", "Allow")]
     code = error.code or 500
+    if code >= 500:
+        take_back_cookie()
     return render_template("error.html", code=code, name=error.name), code, headers
 
 

@@ -16,6 +16,10 @@ from wtforms.validators import InputRequired, Length, ValidationError
 SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 200
 LONGEST_ENTRY = 1000
+BLANKS = "\u115f\u1160\u2800\u3164\uffa0"
+"""Letters and symbols that show nothing."""
+TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""What has text read in another direction than it is written. Names need none of it, in whatever script they are."""
 
 
 class SafeForm(Form):
@@ -56,6 +60,21 @@ def no_control_characters(_form: object, field: Any) -> None:
         raise ValidationError("There is a character in it that cannot be shown.")
 
 
+def something_to_see(_form: object, field: Any) -> None:
+    if not any(_is_seen(each) for each in field.data or ""):
+        raise ValidationError("There is nothing in it that can be seen.")
+
+
+def _is_seen(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category not in ("Cc", "Cf") and category[0] not in "ZM" and character not in BLANKS
+
+
+def no_turned_text(_form: object, field: Any) -> None:
+    if any(each in TURNING for each in field.data or ""):
+        raise ValidationError("There is a character in it that turns text around.")
+
+
 def of_one_line(_form: object, field: Any) -> None:
     if len((field.data or "").splitlines()) > 1:
         raise ValidationError("Write it on one line.")
@@ -79,13 +98,14 @@ NEW_PASSWORD = [
     Length(SHORTEST_PASSWORD, LONGEST_PASSWORD, message=f"It takes %(min)d to {LONGEST_PASSWORD} characters."),
     not_the_address,
 ]
+NAME = [no_control_characters, of_one_line, no_turned_text, something_to_see]
 PASSWORD = [InputRequired("Write your password."), Length(max=LONGEST_PASSWORD, message="That is too long.")]
 
 
 class SignUp(SafeForm):
     name = StringField(
         "Name",
-        [InputRequired("Write the name that others will see."), Length(max=40), no_control_characters, of_one_line],
+        [InputRequired("Write the name that others will see."), Length(max=40), *NAME],
         filters=[stripped],
         description="Others see it with what you write.",
         render_kw={"autocomplete": "name", "maxlength": 40},
@@ -124,7 +144,7 @@ class NewPassword(SafeForm):
 class Write(SafeForm):
     text = TextAreaField(
         "Your entry",
-        [InputRequired("Write something."), Length(max=LONGEST_ENTRY), no_control_characters],
+        [InputRequired("Write something."), Length(max=LONGEST_ENTRY), no_control_characters, something_to_see],
         filters=[stripped],
         description=f"Up to {LONGEST_ENTRY} characters.",
         render_kw={"rows": 4, "maxlength": LONGEST_ENTRY},

@@ -65,6 +65,13 @@ def see_out() -> None:
     cookie.clear()
 
 
+def take_back_cookie() -> None:
+    """Leave the browser with the cookie that it sent: what the request would have said in it did not come about."""
+    sent = current_app.session_interface.open_session(current_app._get_current_object(), request)  # type: ignore[attr-defined]
+    cookie.clear()
+    cookie.update(sent or {})
+
+
 def paced(form: str, addressee: str | None = None) -> None:
     """Count this use of a form, and answer 429 where it is one too many.
 

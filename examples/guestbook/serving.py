@@ -34,8 +34,10 @@ def _serve(listener: socket.socket, settings: Settings, proxy: str | None) -> No
     # One letter at a time, so that they arrive in the order in which they were queued.
     with closing(guestbook), guestbook.jobs.beside(queues=["mail"], concurrency=1):
         print(f"The guestbook is at {settings.url} (Ctrl+C ends it).", flush=True)
-        if settings.outbox is not None:
+        if settings.shows_outbox:
             print(f"There is no mail server: {settings.url}/outbox shows all letters to everybody.", flush=True)
+        elif settings.outbox is not None:
+            print(f"There is no mail server: letters end in {settings.outbox}. Set GUESTBOOK_SMTP to send them.", flush=True)
         server.run()
 
 

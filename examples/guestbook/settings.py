@@ -9,6 +9,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -42,6 +43,14 @@ class Settings:
     def outbox(self) -> Path | None:
         """The folder in which letters end, where no mail server is set."""
         return Path(unquote(urlsplit(self.mail).path)) if self.mail.startswith("file:") else None
+
+    @property
+    def shows_outbox(self) -> bool:
+        """Whether a page shows those letters to everybody, with the links in them that set passwords.
+
+        It does where people find the guestbook on their own computer, which is where it is developed.
+        """
+        return self.outbox is not None and _is_own_computer(urlsplit(self.url).hostname or "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +97,7 @@ def asked(words: Sequence[str] | None = None) -> Asked:
         "--smtp",
         default=told("GUESTBOOK_SMTP", OUTBOX),
         metavar="URL",
-        help="smtp://user:password@host:587, or file:folder, which /outbox shows; or GUESTBOOK_SMTP (%(default)s)",
+        help="smtp://user:password@host:587, or file:folder, for development; or GUESTBOOK_SMTP (%(default)s)",
     )
     parser.add_argument(
         "--sender",
@@ -115,6 +124,13 @@ def asked(words: Sequence[str] | None = None) -> Asked:
         secret=told("GUESTBOOK_SECRET"),
         form_limit=given.form_limit,
     )
+
+
+def _is_own_computer(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def kept_secret(path: Path) -> str:

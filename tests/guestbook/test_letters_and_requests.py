@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from flask import Response, request
-from sqlalchemy import select
+from sqlalchemy import event, select
 
 from examples.guestbook.models import Account
 from mail.sinks import HANG, Odd, Sink, odd
@@ -36,6 +36,25 @@ def test_a_request_that_fails_keeps_nothing_and_sends_nothing(any_site: Site, ti
     assert any_site.letters() == []
     assert "Look into your mail" in shown(visitor.send("/sign-up", **ADA))
     assert [letter["Subject"] for letter in any_site.letters()] == ["Confirm your address"], "the account had been kept"
+
+
+def test_a_request_that_cannot_be_committed_says_nothing_of_success(any_site: Site) -> None:
+    ada = any_site.ada()
+    ada.see("/")
+    commits: list[str] = []
+
+    def fail(_connection: object) -> None:
+        commits.append(request.method)
+        if commits == ["GET", "POST", "POST"]:  # the first of these counts the use of the form
+            raise RuntimeError("the disk is full")
+
+    any_site.web.logger.disabled = True
+    event.listen(any_site.book.database.reading().get_bind(), "commit", fail)
+    answer = ada.send("/", text="Lost")
+    page = ada.see("/")
+    assert commits == ["GET", "POST", "POST", "GET"]
+    assert (answer.status_code, "is in the guestbook" in answer.text) == (500, False)
+    assert ("is in the guestbook" in page, "Lost" in page, "Write in it" in page) == (False, False, True)
 
 
 def test_a_letter_that_cannot_be_sent_is_refused_and_so_is_what_asked_for_it(any_site: Site) -> None:

@@ -91,6 +91,11 @@ def test_the_database_has_as_much_to_do_where_there_is_no_account(any_site: Site
     known, unknown = asked("/sign-in", email=ADA["email"], **wrong), asked("/sign-in", email="nobody@example.org", **wrong)
     assert [each for each in known if not each.startswith("update accounts")] == unknown
     assert unknown.count("insert into form_uses") == 2
+    for subject in ("Choose another password", "Choose another password", "Your account is locked", "Your account is locked"):
+        said.clear()
+        any_site.visitor().send("/sign-in", email=ADA["email"], **wrong)
+        assert [each for each in said if not each.startswith("update accounts")] == unknown
+        assert any_site.letter()["Subject"] == subject
 
 
 def test_signing_up_again_changes_nothing_of_an_account(site: Site) -> None:
@@ -133,6 +138,9 @@ def test_links_lead_to_the_guestbook_whatever_host_a_request_names(site: Site) -
     letter = site.letter()
     assert links_in(text_of(letter), "confirm")
     assert "evil" not in text_of(letter) + text_of(letter, "html")
+    for path in ("/sign-up//", "/resets//x/edit", "//evil.example/sign-up", "/sign-up/"):
+        answer = visitor.client.get("/", environ_overrides={"PATH_INFO": path})
+        assert (answer.status_code, answer.headers.get("Location", "")) == (404, ""), path
 
 
 def test_what_people_write_is_text(site: Site) -> None:
@@ -142,6 +150,9 @@ def test_what_people_write_is_text(site: Site) -> None:
     page = ada.send("/", text="<script>alert(1)</script> 🎉 ünï").text
     assert "&lt;script&gt;alert(1)&lt;/script&gt; 🎉 ünï" in page
     assert "<b>Ada" not in page
+    assert page.count('dir="auto"') == 3, "an entry or a name turns no text around but its own"
+    assert "nothing in it that can be seen" in shown(ada.send("/", text="\u200b\u2060"))
+    assert "👩‍🚀 עדה" in shown(ada.send("/", text="👩‍🚀 עדה"))
 
 
 WRONG = [
@@ -149,6 +160,8 @@ WRONG = [
     ("name", "x" * 41, "Field cannot be longer"),
     ("name", "Ada\r\nBcc: everybody@example.org", "Write it on one line"),
     ("name", "Ada\x00", "a character in it that cannot be shown"),
+    ("name", "Ada\u202e", "turns text around"),
+    ("name", "\u200b\u2060\u3164", "nothing in it that can be seen"),
     ("email", "nobody", "That is no mail address"),
     ("email", "ada@example.org\nBcc: bo@example.org", "That is no mail address"),
     ("email", "ada\x00@example.org", "That is no mail address"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from examples.guestbook.accounts import TRIES
 
 from .conftest import ADA, MakeSite, Site, path_in, shown, text_of
@@ -124,7 +126,7 @@ def test_entries_have_pages_of_ten(site: Site) -> None:
 
 def test_without_a_mail_server_the_outbox_shows_the_letters(make_site: MakeSite, tmp_path: Path, site: Site) -> None:
     assert site.visitor().client.get("/outbox").status_code == 404
-    with_folder = make_site(mail=f"file:{tmp_path}/outbox")
+    with_folder = make_site(mail=f"file:{tmp_path}/outbox", url="http://127.0.0.1:3000")
     visitor = with_folder.visitor()
     visitor.send("/sign-up", **ADA)
     with_folder.book.jobs.drain(["mail"])
@@ -133,6 +135,21 @@ def test_without_a_mail_server_the_outbox_shows_the_letters(make_site: MakeSite,
     letter = visitor.client.get("/outbox/0")
     assert "Confirm my address" in letter.text
     assert "sandbox" in letter.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    "url", ["https://guestbook.example", "http://0.0.0.0:3000", "http://127.0.0.1.evil.example", "http://[::]"]
+)
+def test_a_guestbook_that_others_find_shows_no_letters(make_site: MakeSite, tmp_path: Path, url: str) -> None:
+    visitor = make_site(mail=f"file:{tmp_path}/outbox", url=url).visitor()
+    assert visitor.client.get("/outbox").status_code == visitor.client.get("/outbox/0").status_code == 404
+    assert "Outbox" not in visitor.client.get("/").text
+
+
+@pytest.mark.parametrize("url", ["http://localhost:3000", "http://[::1]:3000", "http://127.8.0.1"])
+def test_one_on_the_own_computer_does(make_site: MakeSite, tmp_path: Path, url: str) -> None:
+    visitor = make_site(mail=f"file:{tmp_path}/outbox", url=url).visitor()
+    assert "No letter yet" in visitor.see("/outbox")
 
 
 def test_a_letter_reads_well_in_text_and_in_html(site: Site) -> None:
