@@ -2,7 +2,7 @@
 
     RotaError
     ├── ConfigError            a setting, URL, option or declaration that cannot be right
-    │   └── DriverMissing      the store's driver is not installed
+    │   └── DriverMissing      what a store or mail needs is not installed
     ├── ArgumentsError         arguments that do not fit the task or cannot be stored
     │   └── PayloadTooLarge    they fit, but weigh more than the limit
     ├── StoreError             the store refused or failed
@@ -30,7 +30,7 @@ class ConfigError(RotaError, ValueError):
 
 
 class DriverMissing(ConfigError, ImportError):
-    """The store's driver is not installed; the message names the extra that brings it."""
+    """What a store, or mail, needs is not installed; the message names the extra that brings it."""
 
 
 class ArgumentsError(RotaError, TypeError):

@@ -106,7 +106,7 @@ def test_an_app_has_a_mailer_for_each_name(app: Rota, mailer: MakeMailer) -> Non
     with odd() as one, odd() as two:
         mailer(one.url).deliver_later(letter())
         mailer(two.url, name="newsletter", queue="bulk").deliver_later(letter())
-        with pytest.raises(ConfigError, match="two tasks are named deliver"):
+        with pytest.raises(ConfigError, match="has a task named deliver already"):
             mailer(one.url)
         assert sorted(str(event) for event in app.drain()) == ["ran deliver", "ran newsletter"]
         assert (len(one.letters), len(two.letters)) == (1, 1)
@@ -247,6 +247,23 @@ def test_what_is_refused_says_so_from_a_coroutine_too(app: Rota, mailer: MakeMai
     with pytest.raises(MessageRefused):
         asyncio.run(mailer("console:").adeliver_later(letter("nobody")))
     assert app.jobs() == []
+
+
+@pytest.mark.parametrize("sender", [None, "shop@example.org"])
+def test_what_mail_needs_and_is_not_installed_is_named(sender: str | None) -> None:
+    program = f"""
+import sys
+sys.modules["email_validator"] = None
+from rota import DriverMissing, Rota
+from rota.mail import Mailer, compose
+try:
+    mailer = Mailer(Rota("memory://"), "console:", sender={sender!r})
+    mailer.letter(compose(sender="shop@example.org", to="ada@example.org", subject="x", text="y"))
+except DriverMissing as error:
+    print(error)
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert said == "mail needs email-validator: pip install 'rota[mail]'\n"
 
 
 def test_importing_rota_loads_nothing_of_mail_and_the_console_no_smtp() -> None:

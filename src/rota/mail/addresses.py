@@ -36,6 +36,8 @@ def mailbox(text: str, name: str = "", where: str = "address") -> Mailbox:
     """
     try:
         return Mailbox(_checked(text), name)
+    except DriverMissing:  # which is a ValueError too, and says nothing of the address
+        raise
     except ValueError as error:
         raise MessageRefused(f"{where}: {brief(text)} is no address: {_sentence(error)}") from None
 

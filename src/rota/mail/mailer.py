@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rota.clock import SECOND, at, machine_now, span
 from rota.codec.wire import brief
 from rota.context import current_job
-from rota.errors import ConfigError, PayloadTooLarge
+from rota.errors import ConfigError, DriverMissing, PayloadTooLarge
 from rota.handle import Job
 from rota.ids import new_id
 from rota.mail.errors import DeliveryFailed, DeliveryPutOff, MessageRefused
@@ -120,6 +120,8 @@ class Mailer:
         idle: float | timedelta = 10.0,
         max_size: int = MAX_SIZE,
     ) -> None:
+        if name in app.tasks:
+            raise ConfigError(f"the app has a task named {name} already: give this mailer another name, with Mailer(…, name=…)")
         self._app = app
         self._max_size = _positive("max_size", max_size)
         self._place = place_of(_url(url))
@@ -292,6 +294,8 @@ def _sender(text: str) -> str:
 
     try:
         author(text)
+    except DriverMissing:
+        raise
     except (MessageRefused, ValueError, TypeError) as error:
         raise ConfigError(f"sender={brief(text)} is no sender: {error}") from error
     return text
