@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 OUTBOX = "file:guestbook-outbox"
 SECRET_FILE = "guestbook.secret"  # noqa: S105  # the name of a file
+SHORTEST_SECRET = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,7 @@ class Settings:
 
     @property
     def https(self) -> bool:
-        return self.url.startswith("https://")
+        return urlsplit(self.url).scheme == "https"
 
     @property
     def outbox(self) -> Path | None:
@@ -83,10 +84,13 @@ def asked(words: Sequence[str] | None = None) -> Asked:
     parser = ArgumentParser(prog="guestbook", description="Serve a guestbook, with a worker beside the server for its mail.")
     told = os.environ.get
     parser.add_argument("--host", default="127.0.0.1", help="the network address to listen on (%(default)s)")
-    parser.add_argument("--port", type=int, default=3000, help="the port; 0 for any that is free (%(default)s)")
+    parser.add_argument("--port", type=_port, default=3000, help="the port; 0 for any that is free (%(default)s)")
     parser.add_argument("--proxy", help="the network address of the proxy in front, whose X-Forwarded-For is believed")
     parser.add_argument(
-        "--url", default=told("GUESTBOOK_URL"), help="where people find it, for links in letters; or GUESTBOOK_URL"
+        "--url",
+        type=_address,
+        default=told("GUESTBOOK_URL"),
+        help="where people find it, for links in letters, such as https://guestbook.example.com; or GUESTBOOK_URL",
     )
     parser.add_argument(
         "--database",
@@ -106,13 +110,16 @@ def asked(words: Sequence[str] | None = None) -> Asked:
     )
     parser.add_argument(
         "--form-limit",
-        type=int,
+        type=_number,
         default=Settings.form_limit,
         metavar="NUMBER",
         help="how often each form may be sent from one network address in ten minutes (%(default)s)",
     )
     parser.epilog = f"GUESTBOOK_SECRET signs cookies and links; without it, one is made and kept in {SECRET_FILE}."
     given = parser.parse_args(words)
+    secret = told("GUESTBOOK_SECRET")
+    if secret and len(secret) < SHORTEST_SECRET:
+        parser.error(f"GUESTBOOK_SECRET can be guessed: give it {SHORTEST_SECRET} characters or more, at random")
     return Asked(
         host=given.host,
         port=given.port,
@@ -121,9 +128,33 @@ def asked(words: Sequence[str] | None = None) -> Asked:
         database=given.database,
         mail=given.smtp,
         sender=given.sender,
-        secret=told("GUESTBOOK_SECRET"),
+        secret=secret,
         form_limit=given.form_limit,
     )
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise ArgumentTypeError(f"{text!r} is no port: it is a number from 0 to 65535")
+    return int(text)
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return int(text)
+
+
+def _address(text: str) -> str:
+    """Links in letters begin with it, so one that leads nowhere would be found out by those who get them."""
+    try:
+        parts = urlsplit(text)
+        whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.path in ("", "/")
+    except ValueError:
+        whole = False
+    if not whole or parts.query or parts.fragment:
+        raise ArgumentTypeError(f"{text!r} is not where a guestbook is found: write https://guestbook.example.com")
+    return text
 
 
 def _is_own_computer(host: str) -> bool:

@@ -16,6 +16,7 @@ from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
+from examples.guestbook.settings import asked
 from mail.sinks import odd
 from rota.mail import read_folder
 from working import eventually
@@ -97,3 +98,28 @@ def test_what_cannot_be_served_is_said_in_a_line(tmp_path: Path) -> None:
         )
         assert (process.returncode, process.stderr.count("\n")) == (1, 1), process.stderr
         assert process.stderr.startswith(said)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--url", "guestbook.example.com"),
+        ("--url", "https://guestbook.example.com/of/ours"),
+        ("--url", "https://[::1"),
+        ("--port", "70000"),
+        ("--form-limit", "0"),
+    ],
+)
+def test_an_option_that_cannot_be_right_is_refused_before_anything_is_served(
+    options: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        asked(options)
+    assert f"argument {options[0]}: {options[1]!r} is no" in capsys.readouterr().err
+
+
+def test_a_secret_that_can_be_guessed_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("GUESTBOOK_SECRET", "secret")
+    with pytest.raises(SystemExit, match="2"):
+        asked([])
+    assert "GUESTBOOK_SECRET can be guessed" in capsys.readouterr().err
