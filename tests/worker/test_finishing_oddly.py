@@ -194,7 +194,7 @@ class Older:
 def test_a_store_of_others_refuses_and_its_worker_goes_on(
     app: Rota, way: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(app, "_store", Older(app.store))
+    monkeypatch.setattr(app.holding, "_store", Older(app.store))
 
     @app.task(name="pay", retry=0, max_attempts=2)
     def pay() -> None:
