@@ -487,17 +487,17 @@ cross join lateral (
 cross join lateral (
     select coalesce(sum(taken), 0) as taken from rota_places where name = o.room ->> 0 and key = o.room ->> 1
 ) as p
-left join lateral (
-    select coalesce(sum(noted.running), 0)::bigint as running, coalesce(json_agg(noted.id) filter (where noted.running = 0), '[]')::text as over
+cross join lateral (
+    select sum(noted.running)::bigint as running, json_agg(noted.id) filter (where noted.running = 0)::text as over
     from (
         select id,
                (select count((select 1 from rota_jobs where id = place.job::uuid and claim = place.claim::integer and worker is not null))
                 from jsonb_each_text(jobs) as place (job, claim)) as running
         from rota_places
-        where name = o.room ->> 0 and key = o.room ->> 1
+        where name = o.room ->> 0 and key = o.room ->> 1 and p.taken > (o.room ->> 2)::bigint
         offset 0
     ) as noted
-) as c on p.taken > (o.room ->> 2)::bigint
+) as c
 
 -- name: drop_places
 -- Delete notes of places of which none counts.
