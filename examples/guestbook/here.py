@@ -45,10 +45,10 @@ def one_transaction_a_request(web: Flask) -> None:
 
 
 def visitor() -> Account | None:
-    """Who is signed in, if anybody. Their cookie ends with the password that they signed in with."""
+    """Who is signed in, if anybody. Their cookie ends when they sign out, and with the password that they signed in with."""
     if "visitor" not in g:
         account = database().get(Account, cookie["account"]) if "account" in cookie else None
-        known = account is not None and guestbook().links.fingerprint(account.password) == cookie.get("proof")
+        known = account is not None and _proof(account) == cookie.get("proof")
         g.visitor = account if known else None
     return cast("Account | None", g.visitor)
 
@@ -58,11 +58,18 @@ def welcome(account: Account) -> None:
     cookie.clear()
     cookie.permanent = True
     cookie["account"] = account.id
-    cookie["proof"] = guestbook().links.fingerprint(account.password)
+    cookie["proof"] = _proof(account)
 
 
 def see_out() -> None:
+    """Sign them out, on all their devices."""
+    if (account := visitor()) is not None:
+        account.signed_out += 1
     cookie.clear()
+
+
+def _proof(account: Account) -> str:
+    return guestbook().links.fingerprint(f"{account.password} {account.signed_out}")
 
 
 def take_back_cookie() -> None:

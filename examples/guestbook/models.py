@@ -25,6 +25,8 @@ class Account(Base):
     wrong_passwords: Mapped[int] = mapped_column(default=0)
     """In a row, since the last right one."""
     locked_at: Mapped[int | None] = mapped_column(BigInteger)
+    signed_out: Mapped[int] = mapped_column(default=0)
+    """How many times. Cookies from before are worth nothing, wherever a copy of one may be."""
 
 
 class Entry(Base):

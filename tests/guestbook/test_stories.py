@@ -41,6 +41,17 @@ def test_who_signs_out_is_signed_out(site: Site) -> None:
     assert "Welcome, Ada" in shown(ada.send("/sign-in", email=" ADA@Example.org ", password=ADA["password"]))
 
 
+def test_a_copy_of_a_cookie_is_worth_nothing_after_its_owner_has_signed_out(site: Site) -> None:
+    ada, thief = site.ada(), site.visitor()
+    name = ada.client.application.config["SESSION_COOKIE_NAME"]
+    copied = ada.client.get_cookie(name)
+    assert copied is not None
+    thief.client.set_cookie(name, copied.value)
+    assert "Sign up" not in thief.see("/")
+    ada.send("/sign-out", on="/")
+    assert "Sign up" in thief.see("/")
+
+
 def test_a_forgotten_password_is_replaced_through_a_link_that_works_once(any_site: Site) -> None:
     elsewhere = any_site.ada()
     ada = any_site.visitor()
