@@ -10,6 +10,9 @@ from typing import Any, Literal
 from playwright.sync_api import Browser, ConsoleMessage, Error, Page
 
 AXE = files("axe_playwright_python") / "axe.min.js"
+_NO_COMPLAINTS = tuple(
+    f"Failed to load resource: {why}" for why in ("the server responded", "net::ERR_CONNECTION_", "net::ERR_EMPTY_RESPONSE")
+)
 PATIENCE = 20_000
 """How many milliseconds something on a page may take."""
 
@@ -18,7 +21,8 @@ class Visits:
     """Pages that a test looks at, each of a visitor of its own.
 
     What a page's console calls an error, such as a style that a policy forbids or a script that raises, is in `complaints`, for
-    which the test fails in the end. That an answer is no success is not: it is for the test to tell whether that is right.
+    which the test fails in the end. That an answer is no success is not, nor that a server has gone while a page loads: it is for
+    the test to tell whether that is right.
     """
 
     def __init__(self, browser: Browser) -> None:
@@ -44,7 +48,7 @@ class Visits:
             page.context.close()
 
     def _hear(self, said: ConsoleMessage) -> None:
-        if said.type == "error" and not said.text.startswith("Failed to load resource: the server responded"):
+        if said.type == "error" and not said.text.startswith(_NO_COMPLAINTS):
             self.complaints.append(f"{said.location.get('url', '')}: {said.text}")
 
 
