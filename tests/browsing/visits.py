@@ -21,8 +21,8 @@ class Visits:
     """Pages that a test looks at, each of a visitor of its own.
 
     What a page's console calls an error, such as a style that a policy forbids or a script that raises, is in `complaints`, for
-    which the test fails in the end. That an answer is no success is not, nor that a server has gone while a page loads: it is for
-    the test to tell whether that is right.
+    which the test fails in the end. That an answer is no success is not, nor that a server has gone while a page loads: it is
+    for the test to tell whether that is right.
     """
 
     def __init__(self, browser: Browser) -> None:
