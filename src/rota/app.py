@@ -1,6 +1,6 @@
 """The app: what users hold. It registers tasks, takes jobs in, and looks at and changes what its store has.
 
-It is long because each operation stands here twice, for sync callers and for coroutines; what they do is done elsewhere.
+It is long because each operation has its parameters, its promise and its example here; what they do is done elsewhere.
 """
 
 from __future__ import annotations
