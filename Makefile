@@ -43,7 +43,7 @@ bench: $(INSTALLED) ## measure Rota and its peers side by side
 	@$(BIN)/python -m bench
 
 clean: ## remove what was made here, .venv included
-	rm -rf .venv .bench .pgbouncer .chromium build dist site .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .bench .pgbouncer .chromium .redis build dist site .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(INSTALLED): pyproject.toml
