@@ -15,6 +15,7 @@ from rota.stores import open_store
 from rota.stores.base import Store
 
 if TYPE_CHECKING:
+    from redis_servers import RedisServer
     from servers import PostgresServer
 
 pytest_plugins = ["browsing.fixtures"]
@@ -58,6 +59,15 @@ def postgres_server() -> Iterator[PostgresServer]:
     finally:
         _servers.clear()
         server.close()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """One Valkey a process, likewise; it starts in a few milliseconds."""
+    from redis_servers import serving
+
+    with serving() as server:
+        yield server
 
 
 @pytest.fixture(params=STORES)

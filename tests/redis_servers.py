@@ -64,7 +64,8 @@ class RedisServer:
 
     It listens on a port of this machine too, plain or with TLS, where `listen` says so; `url` leads to that. The default user
     needs the `password`, if there is one; `users` are others, each with the rules that `ACL SETUSER` knows. Settings are the
-    server's, with `_` for `-`. One that is made from another server, which listens on a port, is its replica. One with
+    server's, with `_` for `-`. One that is made from another server, which listens on a port, is its replica, and lets in whom
+    that does. One with
     `cluster_enabled="yes"` is a cluster by itself and has all the slots. Its directory is removed by `close`.
     """
 
@@ -77,23 +78,27 @@ class RedisServer:
         primary: RedisServer | None = None,
         **settings: str | int,
     ) -> None:
-        self.listen: Listen = listen if primary is None else primary.listen
-        if primary is not None and primary.port is None:
-            raise ValueError("a replica reaches its primary on a port only: make that with listen='tcp' or 'tls'")
+        if primary is not None:
+            if primary.port is None:
+                raise ValueError("a replica reaches its primary on a port only: make that with listen='tcp' or 'tls'")
+            listen, password, users = primary.listen, primary.password, primary.users
+        self.listen: Listen = listen
         self.version = version or (ENCRYPTING if self.listen == "tls" else NEWEST)
         self._program = program(self.version)
         self.password = password
+        self.users = dict(users or {})
         self.port = None if self.listen == "socket" else free_port()
         self._daemon = Daemon("rota-redis-")
         self.directory = self._daemon.directory
         self.socket = self.directory / "socket"
         self.authority = self.directory / "authority.pem"
         """The certificate that vouches for the server's, where there is TLS."""
+        self._trust = None if listen != "tls" else primary._trust if primary is not None else trustme.CA()
         wanted = SETTINGS | self._addresses() | {name.replace("_", "-"): str(value) for name, value in settings.items()}
         self._clustered = wanted.get("cluster-enabled") == "yes"
         self._settings = self.directory / "conf"
         lines = [" ".join((name, value or '""')) for name, value in wanted.items()]
-        lines += [f"user {name} {rules}" for name, rules in ({ADMIN: "on nopass ~* &* +@all"} | dict(users or {})).items()]
+        lines += [f"user {name} {rules}" for name, rules in ({ADMIN: "on nopass ~* &* +@all"} | self.users).items()]
         if password:
             lines.append(f'requirepass "{password}"')
         if primary is not None:
@@ -197,11 +202,10 @@ class RedisServer:
     def _addresses(self) -> Mapping[str, str]:
         """The settings that say where the server listens, and where its files are."""
         here = {"dir": str(self.directory), "unixsocket": str(self.socket), "masteruser": ADMIN, "masterauth": "any"}
-        if self.listen != "tls":
+        if self._trust is None:
             return here | {"port": str(self.port or 0)}
-        authority = trustme.CA()
-        certificate = authority.issue_cert(HOST, "localhost")
-        authority.cert_pem.write_to_path(self.authority)
+        certificate = self._trust.issue_cert(HOST, "localhost")
+        self._trust.cert_pem.write_to_path(self.authority)
         certificate.private_key_pem.write_to_path(self.directory / "key.pem")
         certificate.cert_chain_pems[0].write_to_path(self.directory / "certificate.pem")
         return here | {
@@ -263,7 +267,7 @@ class Sentinel:
 
     def primary(self) -> tuple[str, int]:
         """Host and port of the server that it takes for the primary now."""
-        return self._admin.sentinel_get_master_addr_by_name(self.name)
+        return self._admin.execute_command("SENTINEL GET-MASTER-ADDR-BY-NAME", self.name)
 
     def replicas(self) -> int:
         """How many replicas it knows that could take over."""
