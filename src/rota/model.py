@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from rota.clock import Micros
+from rota.clock import Micros, at
 
 
 class State(StrEnum):
@@ -484,6 +484,62 @@ class Edit(Struct, frozen=True):
 
     priority: int | None = None
     queue: str | None = None
+class Whole(Struct, frozen=True):
+    """A job with all that belongs to it, as it goes from one store to another."""
+
+    job: JobRow
+    attempts: tuple[AttemptRow, ...] = ()
+    """Those that did not succeed, oldest first."""
+    looks: int = 0
+    """How many times in a row it was handed back for want of its task."""
+    places: Places = ()
+    """The places of limits that it has while it runs, by name and key."""
+
+
+class RoomRow(Struct, frozen=True):
+    """What a limit's room has let through, as it goes from one store to another; `key` is empty where the limit has none."""
+
+    name: str
+    key: str
+    started_at: Micros | None = None
+    """When the last job started under it, where it is a rate."""
+    keep_until: Micros | None = None
+    """Until when that counts."""
+    closed_until: Micros | None = None
+    """Until when it is closed, as a job reported."""
+
+
+class Seal(Struct, frozen=True):
+    """Why nothing in a store may be changed: all that is in it goes to another store, or comes from one."""
+
+    id: str
+    """The same in both stores, and another for each time that jobs are moved."""
+    source: str
+    """Where the jobs come from, as people are told it."""
+    target: str
+    """Where they go."""
+    at: Micros
+    """Since when."""
+    leaving: bool
+    """Whether this is the store that they come from."""
+    done: bool = False
+    """Whether all have arrived."""
+
+    @property
+    def words(self) -> str:
+        """What whoever would change something is told."""
+        since = f"{at(self.at):%Y-%m-%d %H:%M:%S} UTC"
+        if not self.leaving:
+            said = f"the jobs of {self.source} are being moved into this store since {since}: go on when `rota move` is done"
+        elif self.done:
+            said = f"the jobs of this store were moved to {self.target} ({since}), and nothing changes here any more: use that"
+        else:
+            said = (
+                f"the jobs of this store are being moved to {self.target} since {since}: go on there when `rota move` is done"
+            )
+        return " ".join(said.split())
+
+
     run_at: Micros | None = None
     delay: Micros | None = None
     """How long from the store's now until it is due."""

@@ -13,7 +13,7 @@ from rota.stores import queries
 
 FOLDER = Path(str(files(rota.stores)))
 
-ONLY_SQLITE = {"files", "heavy", "peek"}
+ONLY_SQLITE = {"files", "heavy", "note_seal", "peek", "sealing"}
 ONLY_POSTGRES = {
     "begin",
     "bound",
@@ -26,6 +26,7 @@ ONLY_POSTGRES = {
     "hurry_bound",
     "newest_finished",
     "lock_briefly",
+    "lock_jobs",
     "lock_migrations",
     "migrating",
     "oldest_transaction",

@@ -13,7 +13,21 @@ import pytest
 from rota import Rota
 from rota.clock import SECOND
 from rota.ids import new_id
-from rota.model import Ask, Edit, Ended, Filter, Move, NewJob, Report, State, Succeeded, TaskRow, WorkerRow
+from rota.model import (
+    Ask,
+    Edit,
+    Ended,
+    Filter,
+    Move,
+    NewJob,
+    Report,
+    RoomRow,
+    Seal,
+    State,
+    Succeeded,
+    TaskRow,
+    WorkerRow,
+)
 from rota.stores import open_store
 from rota.stores.base import Store
 from rota.testing.limits import Declares
@@ -65,9 +79,15 @@ LOOKS: dict[str, Callable[[Store, str], object]] = {
     "schema": lambda store, id: store.schema(),
     "migrate": lambda store, id: store.migrate(),
     "a line": lambda store, id: store.line().close(),
+    "dump": lambda store, id: store.dump(None, 1),
+    "dump rooms": lambda store, id: store.dump_rooms(None, 1),
+    "declarations": lambda store, id: store.declarations(),
+    "sealed": lambda store, id: store.sealed(),
+    "load": lambda store, id: _sealed(store, lambda: store.load("s", store.dump(None, 1))),
+    "load rooms": lambda store, id: _sealed(store, lambda: store.load_rooms("s", [RoomRow("l", "", 1)])),
 }
-BESIDE = {"open", "close", "twin", "line", "dialect", "url"}
-"""What begins and ends the use of a file, and does nothing else with it."""
+BESIDE = {"open", "close", "twin", "line", "dialect", "url", "seal", "unseal"}
+"""What begins and ends the use of a file, and does nothing else with it, and what others here do as well."""
 
 
 @pytest.fixture
@@ -81,6 +101,12 @@ def store(path: Path) -> Iterator[Store]:
     store.join(WorkerRow("w", "w", "h", 1, None, [], 1, 60 * SECOND, "1"))
     yield store
     store.close()
+
+
+def _sealed(store: Store, do: Callable[[], object]) -> None:
+    store.seal(Seal("s", "here", "there", 0, leaving=False))
+    do()
+    assert store.unseal("s")
 
 
 def test_after_each_operation_the_log_can_be_emptied(path: Path, store: Store) -> None:

@@ -37,13 +37,16 @@ from rota.model import (
     Pulse,
     Reaped,
     Report,
+    RoomRow,
     Round,
+    Seal,
     Settled,
     State,
     TaskRow,
     Turn,
     Unfinished,
     Vitals,
+    Whole,
     WorkerRow,
 )
 
@@ -383,4 +386,56 @@ class Store(Protocol):
 
     def vitals(self) -> Vitals:
         """The store's clock, size and warnings."""
+        ...
+
+    # -- moving to another store ----------------------------------------------------------------
+
+    def seal(self, seal: Seal) -> None:
+        """Let nothing be changed from now on: until `unseal`, whoever tries is told `seal.words` in a `StoreError`.
+
+        Jobs, workers, tasks, limits and queues stay as they are, for older processes and connections of a caller's own as
+        well; looking goes on. What was under way has ended when this returns, or `StoreUnavailable` says what has not. Another
+        seal with the same id takes the place of the first; raises `StoreError` where there is one with another id.
+        """
+        ...
+
+    def unseal(self, id: str) -> bool:
+        """Lift the seal with this id, and answer whether there was one."""
+        ...
+
+    def sealed(self) -> Seal | None:
+        """The seal that keeps everything as it is, if there is one. `vitals` warns of it."""
+        ...
+
+    def dump(self, after: str | None, limit: int) -> list[Whole]:
+        """Up to `limit` jobs with all that belongs to each, in the order of their ids; with `after`, those that sort after it.
+
+        Fewer where they weigh much, so that memory stays bounded, but none only where there are no more. What is told of a job
+        is of one moment only while the store is sealed.
+        """
+        ...
+
+    def load(self, seal: str, jobs: Sequence[Whole], now: Micros | None = None) -> int:
+        """Take in jobs of another store exactly as they are, all or none, and answer how many were new; durable on return.
+
+        Beneath the seal with this id: where there is none, `StoreError`. A job whose id is known stays as it is, so a load
+        whose reply was lost may be sent again. Raises `StoreError` where another unfinished job has the key of one. Of a
+        running job the worker need not be known: once it joins with a lease that is over, `lost` takes the job back. What a
+        limit held it holds again, and the next claim looks at it. Nobody is rung.
+        """
+        ...
+
+    def dump_rooms(self, after: RoomRow | None, limit: int) -> list[RoomRow]:
+        """Up to `limit` rooms of limits that remember a start or are closed, in an order that goes on `after` one of them."""
+        ...
+
+    def load_rooms(self, seal: str, rooms: Sequence[RoomRow]) -> int:
+        """Have these rooms remember what they did in another store, and answer how many did not yet; of two moments the later.
+
+        Beneath the seal with this id, as `load`. Durable on return.
+        """
+        ...
+
+    def declarations(self) -> list[TaskRow]:
+        """The defaults of every task that a worker ever declared, by name."""
         ...

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rota.bell import Bell
 from rota.clock import Micros
-from rota.model import Inserted, Migration, NewJob, Vitals
+from rota.model import Inserted, Migration, NewJob, Seal, Vitals
 
 if TYPE_CHECKING:
     from rota.stores.foreign import Dialect
@@ -107,6 +107,16 @@ class Database(Protocol):
         ...
 
     def insert(self, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]: ...
+    def seal(self, seal: Seal) -> None: ...
+
+    def unseal(self, id: str) -> bool: ...
+
+    def sealed(self) -> Seal | None: ...
+
+    def beneath(self, seal: str, do: Callable[[Run], T]) -> T:
+        """The same as `work`, beneath the seal with this id: it keeps all others from writing, and not `do`."""
+        ...
+
 
     def rest(self, worker: str, asleep: bool) -> None: ...
 

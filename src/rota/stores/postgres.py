@@ -12,7 +12,7 @@ import psycopg
 
 from rota.clock import Micros
 from rota.errors import ConfigError, SchemaMismatch, StoreError, StoreUnavailable
-from rota.model import Inserted, Migration, NewJob, Vitals
+from rota.model import Inserted, Migration, NewJob, Seal, Vitals
 from rota.stores import rows, versions
 from rota.stores.adding import add, chunked, in_order, key_order, settle
 from rota.stores.database import Call, Link, Params, Row, Run, Send
@@ -185,6 +185,29 @@ class PostgresDatabase:
             return answer
 
         return self._again(transaction, plans="kept")
+
+    def seal(self, seal: Seal) -> None:
+        from rota.stores.postgres_sealing import Sealing  # few need it
+
+        self._again(lambda session: Sealing(session, self._pool.place).seal(seal))
+
+    def unseal(self, id: str) -> bool:
+        from rota.stores.postgres_sealing import Sealing
+
+        return self._again(lambda session: Sealing(session, self._pool.place).unseal(id))
+
+    def sealed(self) -> Seal | None:
+        found = self.read("sealed", {"schema": self._queries.schema})
+        if not found:
+            return None
+        from rota.stores import sealing
+
+        return sealing.read(found[0][0])
+
+    def beneath(self, seal: str, do: Callable[[Run], T]) -> T:
+        from rota.stores import postgres_sealing
+
+        return self.work(lambda run: postgres_sealing.beneath(run, self._queries.schema, seal, do))
 
     def insert(self, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]:
         if isinstance(jobs, list) and len(jobs) == 1:

@@ -705,3 +705,108 @@ select (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint,
        case when inet_server_addr() is null then 'a socket of port ' || current_setting('port')
             else host(inet_server_addr()) || ':' || inet_server_port() end,
        to_char(pg_postmaster_start_time() at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS UTC')
+
+-- name: dump_ids
+-- The next jobs by their ids, and about how many bytes each is.
+select id, weight from (
+    select * from (
+        select id, 500 + octet_length(args) + coalesce(octet_length(progress), 0) + coalesce(octet_length(context), 0) + coalesce((
+                   select sum(200 + coalesce(octet_length(error_message), 0) + coalesce(octet_length(error_trace), 0))
+                   from rota_attempts
+                   where job = id
+               ), 0)::bigint as weight
+        from rota_jobs
+        where id > :after::uuid
+        order by id
+        limit :limit
+    ) as live
+    union all
+    select * from (
+        select id, 500 + octet_length(args) + coalesce(octet_length(result), 0) + coalesce(octet_length(progress), 0)
+               + coalesce(octet_length(context), 0) + coalesce((
+                   select sum(200 + coalesce(octet_length(error_message), 0) + coalesce(octet_length(error_trace), 0))
+                   from rota_attempts
+                   where job = id
+               ), 0)::bigint as weight
+        from rota_history
+        where id > :after::uuid
+        order by id
+        limit :limit
+    ) as finished
+) as either
+order by id
+limit :limit
+
+-- name: dump_places
+-- The places that these running jobs have. This reads all notes of places, as `rooms_taken` does.
+select place.job, name, key
+from rota_places
+cross join lateral jsonb_each_text(jobs) as place (job, claim)
+where jobs ?| :ids::text[] and place.job::uuid in :ids
+  and exists (select 1 from rota_jobs where id = place.job::uuid and claim = place.claim::integer and worker is not null)
+
+-- name: load_live
+-- Take in unfinished jobs: the fields of `JobRow` in their order, and how often they were handed back for want of their tasks.
+insert into rota_jobs (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key, worker,
+                       claimed_at, reason, progress, cancelling, held_limit, held_key, key_waiting, context, looks)
+select (job ->> 0)::uuid, job ->> 1, job ->> 2, case job ->> 3 when 'running' then 'queued' else job ->> 3 end,
+       (job ->> 4)::integer, (job ->> 5)::bigint, (job ->> 6)::bigint, (job ->> 7)::integer, (job ->> 8)::integer,
+       (job ->> 9)::integer, job ->> 10, job ->> 11, job ->> 12, (job ->> 13)::bigint, job ->> 17, job ->> 18,
+       (job ->> 19)::boolean, job -> 20 ->> 0, job -> 20 ->> 1, (job ->> 21)::boolean, job ->> 22, (job ->> 23)::integer
+from jsonb_array_elements(:jobs) as job
+
+-- name: load_finished
+-- Take in finished jobs: the fields of `JobRow` in their order.
+insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key, worker,
+                          claimed_at, finished_at, took, result, reason, progress, key_waiting, context)
+select (job ->> 0)::uuid, job ->> 1, job ->> 2, job ->> 3, (job ->> 4)::integer, (job ->> 5)::bigint, (job ->> 6)::bigint,
+       (job ->> 7)::integer, (job ->> 8)::integer, (job ->> 9)::integer, job ->> 10, job ->> 11, job ->> 12,
+       (job ->> 13)::bigint, (job ->> 14)::bigint, (job ->> 15)::bigint, job ->> 16, job ->> 17, job ->> 18,
+       (job ->> 21)::boolean, job ->> 22
+from jsonb_array_elements(:jobs) as job
+
+-- name: load_attempts
+-- Take in attempts: [job, claim, attempt, worker, ended_at, outcome, took, type, message, trace].
+insert into rota_attempts (job, claim, attempt, worker, ended_at, outcome, took, error_type, error_message, error_trace)
+select (said ->> 0)::uuid, (said ->> 1)::integer, (said ->> 2)::integer, said ->> 3, (said ->> 4)::bigint, said ->> 5,
+       (said ->> 6)::bigint, said ->> 7, said ->> 8, said ->> 9
+from jsonb_array_elements(:jobs) as said
+
+-- name: load_rooms
+-- Have rooms remember what they remembered elsewhere, and answer how many did not: [name, key, started_at, keep_until, closed_until].
+with loaded as (
+    insert into rota_rooms (name, key, started_at, keep_until, closed_until)
+    select room ->> 0, room ->> 1, (room ->> 2)::bigint, (room ->> 3)::bigint, (room ->> 4)::bigint
+    from jsonb_array_elements(:rooms) as room
+    order by 1, 2
+    on conflict (name, key) do update
+    set started_at = greatest(rota_rooms.started_at, excluded.started_at),
+        keep_until = greatest(rota_rooms.keep_until, excluded.keep_until),
+        closed_until = greatest(rota_rooms.closed_until, excluded.closed_until)
+    where excluded.started_at > coalesce(rota_rooms.started_at, -1)
+       or excluded.keep_until > coalesce(rota_rooms.keep_until, -1)
+       or excluded.closed_until > coalesce(rota_rooms.closed_until, -1)
+    returning 1
+)
+select count(*) from loaded
+
+-- name: look_soon
+-- Have a claim look at these rooms, which hold jobs that were taken in: [name, key].
+insert into rota_rooms (name, key, look_at)
+select room ->> 0, room ->> 1, :now from jsonb_array_elements(:rooms) as room order by 1, 2
+on conflict (name, key) do update set look_at = excluded.look_at
+
+-- name: sealed
+-- The seal: a comment on the function that refuses changes.
+select obj_description(p.oid, 'pg_proc')
+from pg_proc as p
+join pg_namespace as n on n.oid = p.pronamespace
+where n.nspname = :schema and p.proname = 'rota_sealed'
+
+-- name: lift
+-- Let this transaction write beneath the seal.
+select set_config('rota.lifted', 'on', true)
+
+-- name: lock_jobs
+-- Keep the seal from being lifted or changed until the transaction ends.
+lock table rota_jobs in row exclusive mode

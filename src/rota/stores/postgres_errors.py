@@ -192,6 +192,8 @@ def meaning(error: psycopg.Error, place: str) -> StoreError:
                 f"this user lacks a right in Postgres at {place} ({said}): have it granted; to work it takes usage on the "
                 "schema, and select, insert, update and delete on its tables"
             )
+        case "P0":  # a trigger's own words; where it stands in the database says nothing more
+            return StoreError(f"Postgres at {place} refused a change: {str(error).splitlines()[0]}")
         case "XX":
             return StoreError(f"Postgres at {place} found damage or a fault of its own ({said}): look at its log")
         case "" if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):

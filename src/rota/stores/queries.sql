@@ -387,3 +387,37 @@ set priority = coalesce(:priority, priority),
     held_limit = case when coalesce(:run_at - :now, :delay, 0) > 0 then null else held_limit end,
     held_key = case when coalesce(:run_at - :now, :delay, 0) > 0 then null else held_key end
 where id in :ids
+
+-- name: dump
+-- All that is known of these jobs, and how many times in a row they were handed back for want of their tasks.
+select id, task, queue, case when worker is null then state else 'running' end, priority, due, created_at, claim, excused,
+       max_attempts, args, key, worker, claimed_at, cast(null as bigint), cast(null as bigint), cast(null as text), reason,
+       progress, cancelling, case when state = 'held' then held_limit end, case when state = 'held' then held_key end,
+       key_waiting, context, looks
+from rota_jobs
+where id in :ids
+union all
+select id, task, queue, state, priority, due, created_at, claim, excused,
+       max_attempts, args, key, worker, claimed_at, finished_at, took, result, reason,
+       progress, false, null, null, key_waiting, context, 0
+from rota_history
+where id in :ids
+
+-- name: dump_attempts
+-- The attempts of these jobs that did not succeed, oldest first.
+select job, claim, attempt, worker, ended_at, outcome, took, error_type, error_message, error_trace
+from rota_attempts
+where job in :ids
+order by job, claim
+
+-- name: dump_rooms
+-- The next rooms that remember a start or are closed.
+select name, key, started_at, keep_until, closed_until
+from rota_rooms
+where (name, key) > (:name, :key) and (started_at is not null or closed_until is not null)
+order by name, key
+limit :limit
+
+-- name: declarations
+-- The defaults of every task.
+select name, queue, priority, max_attempts from rota_tasks order by name

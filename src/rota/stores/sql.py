@@ -33,13 +33,16 @@ from rota.model import (
     Pulse,
     Reaped,
     Report,
+    RoomRow,
     Round,
+    Seal,
     Settled,
     State,
     TaskRow,
     Turn,
     Unfinished,
     Vitals,
+    Whole,
     WorkerRow,
 )
 from rota.stores import moves, rows, versions
@@ -288,4 +291,39 @@ class SqlStore:
         }
 
     def vitals(self) -> Vitals:
-        return self._database.vitals()
+        vitals, seal = self._database.vitals(), self._database.sealed()
+        return vitals if seal is None else replace(vitals, warnings=[seal.words, *vitals.warnings])
+
+    # -- moving to another store ----------------------------------------------------------------
+
+    def seal(self, seal: Seal) -> None:
+        self._database.seal(seal)
+
+    def unseal(self, id: str) -> bool:
+        return self._database.unseal(id)
+
+    def sealed(self) -> Seal | None:
+        return self._database.sealed()
+
+    def dump(self, after: str | None, limit: int) -> list[Whole]:
+        from rota.stores import dumping  # few need it
+
+        return dumping.dump(self._database.read, after, limit)
+
+    def load(self, seal: str, jobs: Sequence[Whole], now: Micros | None = None) -> int:
+        from rota.stores import dumping
+
+        return self._database.beneath(seal, lambda run: dumping.load(run, jobs, now))
+
+    def dump_rooms(self, after: RoomRow | None, limit: int) -> list[RoomRow]:
+        from rota.stores import dumping  # few need it
+
+        return dumping.dump_rooms(self._database.read, after, limit)
+
+    def load_rooms(self, seal: str, rooms: Sequence[RoomRow]) -> int:
+        from rota.stores import dumping
+
+        return self._database.beneath(seal, lambda run: dumping.load_rooms(run, rooms))
+
+    def declarations(self) -> list[TaskRow]:
+        return [TaskRow(*row) for row in self._database.read("declarations", {})]

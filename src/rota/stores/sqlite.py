@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from rota.clock import Micros, machine_now
 from rota.errors import ConfigError, NotSupported
-from rota.model import Inserted, Migration, NewJob, Vitals
+from rota.model import Inserted, Migration, NewJob, Seal, Vitals
 from rota.stores import mounts, rows, versions
 from rota.stores.adding import add, chunked, settle
 from rota.stores.database import Call, Link, Params, Row, Run, Send
@@ -120,6 +120,31 @@ class SqliteDatabase:
 
         self.open()
         return self._engine.write(transaction, durable=False)
+
+    def seal(self, seal: Seal) -> None:
+        from rota.stores import sqlite_sealing  # few need it
+
+        self.open()
+        self._engine.write(lambda cursor: sqlite_sealing.seal(cursor, seal), durable=True)
+
+    def unseal(self, id: str) -> bool:
+        from rota.stores import sqlite_sealing
+
+        self.open()
+        return self._engine.write(lambda cursor: sqlite_sealing.unseal(cursor, id), durable=True)
+
+    def sealed(self) -> Seal | None:
+        if not self.read("sealing", {}):
+            return None
+        from rota.stores import sqlite_sealing
+
+        return sqlite_sealing.sealed(self.read)
+
+    def beneath(self, seal: str, do: Callable[[Run], T]) -> T:
+        from rota.stores import sqlite_sealing
+
+        self.open()
+        return self._engine.write(lambda cursor: sqlite_sealing.beneath(cursor, seal, do), durable=True)
 
     def insert(self, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]:
         chunks = chunked(jobs)

@@ -547,3 +547,114 @@ select id || '' from rota_jobs where key = :key and task = :task
 -- name: files
 -- The files of a connection's databases.
 pragma database_list
+
+-- name: dump_ids
+-- The next jobs by their ids, and about how many characters each is.
+select id, weight from (
+    select * from (
+        select id, 500 + length(args) + coalesce(length(progress), 0) + coalesce(length(context), 0) + coalesce((
+                   select sum(200 + coalesce(length(error_message), 0) + coalesce(length(error_trace), 0))
+                   from rota_attempts
+                   where job = id
+               ), 0) as weight
+        from rota_jobs
+        where id > :after
+        order by id
+        limit :limit
+    )
+    union all
+    select * from (
+        select id, 500 + length(args) + coalesce(length(result), 0) + coalesce(length(progress), 0)
+               + coalesce(length(context), 0) + coalesce((
+                   select sum(200 + coalesce(length(error_message), 0) + coalesce(length(error_trace), 0))
+                   from rota_attempts
+                   where job = id
+               ), 0) as weight
+        from rota_history
+        where id > :after
+        order by id
+        limit :limit
+    )
+)
+order by id
+limit :limit
+
+-- name: dump_places
+-- The places that these running jobs have. This reads all notes of places, as `rooms_taken` does.
+select place.key, name, rota_places.key
+from rota_places cross join json_each(jobs) as place
+where place.key in :ids
+  and exists (select 1 from rota_jobs where id = place.key and claim = place.value and worker is not null)
+
+-- name: load_live
+-- Take in unfinished jobs: the fields of `JobRow` in their order, and how often they were handed back for want of their tasks.
+insert into rota_jobs (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key, worker,
+                       claimed_at, reason, progress, cancelling, held_limit, held_key, key_waiting, context, looks)
+select json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
+       case json_extract(value, '$[3]') when 'running' then 'queued' else json_extract(value, '$[3]') end,
+       json_extract(value, '$[4]'), json_extract(value, '$[5]'), json_extract(value, '$[6]'), json_extract(value, '$[7]'),
+       json_extract(value, '$[8]'), json_extract(value, '$[9]'), json_extract(value, '$[10]'), json_extract(value, '$[11]'),
+       json_extract(value, '$[12]'), json_extract(value, '$[13]'), json_extract(value, '$[17]'), json_extract(value, '$[18]'),
+       json_extract(value, '$[19]'), json_extract(value, '$[20][0]'), json_extract(value, '$[20][1]'),
+       json_extract(value, '$[21]'), json_extract(value, '$[22]'), json_extract(value, '$[23]')
+from json_each(:jobs)
+
+-- name: load_finished
+-- Take in finished jobs: the fields of `JobRow` in their order.
+insert into rota_history (id, task, queue, state, priority, due, created_at, claim, excused, max_attempts, args, key, worker,
+                          claimed_at, finished_at, took, result, reason, progress, key_waiting, context)
+select json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]'),
+       json_extract(value, '$[4]'), json_extract(value, '$[5]'), json_extract(value, '$[6]'), json_extract(value, '$[7]'),
+       json_extract(value, '$[8]'), json_extract(value, '$[9]'), json_extract(value, '$[10]'), json_extract(value, '$[11]'),
+       json_extract(value, '$[12]'), json_extract(value, '$[13]'), json_extract(value, '$[14]'), json_extract(value, '$[15]'),
+       json_extract(value, '$[16]'), json_extract(value, '$[17]'), json_extract(value, '$[18]'), json_extract(value, '$[21]'),
+       json_extract(value, '$[22]')
+from json_each(:jobs)
+
+-- name: load_attempts
+-- Take in attempts: [job, claim, attempt, worker, ended_at, outcome, took, type, message, trace].
+insert into rota_attempts (job, claim, attempt, worker, ended_at, outcome, took, error_type, error_message, error_trace)
+select json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]'),
+       json_extract(value, '$[4]'), json_extract(value, '$[5]'), json_extract(value, '$[6]'), json_extract(value, '$[7]'),
+       json_extract(value, '$[8]'), json_extract(value, '$[9]')
+from json_each(:jobs)
+
+-- name: load_rooms
+-- Have rooms remember what they remembered elsewhere, and answer how many did not: [name, key, started_at, keep_until, closed_until].
+insert into rota_rooms (name, key, started_at, keep_until, closed_until)
+select json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]'),
+       json_extract(value, '$[4]')
+from json_each(:rooms)
+where true
+on conflict (name, key) do update
+set started_at = max(coalesce(started_at, excluded.started_at), coalesce(excluded.started_at, started_at)),
+    keep_until = max(coalesce(keep_until, excluded.keep_until), coalesce(excluded.keep_until, keep_until)),
+    closed_until = max(coalesce(closed_until, excluded.closed_until), coalesce(excluded.closed_until, closed_until))
+where excluded.started_at > coalesce(started_at, -1)
+   or excluded.keep_until > coalesce(keep_until, -1)
+   or excluded.closed_until > coalesce(closed_until, -1);
+select changes()
+
+-- name: look_soon
+-- Have a claim look at these rooms, which hold jobs that were taken in: [name, key].
+insert into rota_rooms (name, key, look_at)
+select json_extract(value, '$[0]'), json_extract(value, '$[1]'), :now
+from json_each(:rooms)
+where true
+on conflict (name, key) do update set look_at = excluded.look_at
+
+-- name: sealing
+-- Whether there is a seal.
+select 1 from sqlite_master where type = 'table' and name = 'rota_seal'
+
+-- name: sealed
+-- The seal.
+select seal from rota_seal
+
+-- name: note_seal
+-- Keep the seal's own words.
+insert into rota_seal (seal, lifted) values (:seal, false)
+
+-- name: lift
+-- Let this transaction write, which nobody else sees, or keep it from that again.
+update rota_seal set lifted = :lifted
