@@ -66,7 +66,7 @@ def compare(options: argparse.Namespace) -> None:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--only", type=names_of(NAMES), default=NAMES, metavar="A,B", help="of " + ", ".join(NAMES))
-    parser.add_argument("--store", choices=("postgres", "sqlite", "all"), default="all")
+    parser.add_argument("--store", choices=("postgres", "sqlite", "redis", "all"), default="all")
     everyone = tuple(dict.fromkeys(contender.name for contender in CONTENDERS))
     parser.add_argument("--who", type=names_of(everyone), default=everyone, metavar="A,B", help="of " + ", ".join(everyone))
     parser.add_argument("--rounds", type=int, help="3, or 1 with --quick")
@@ -133,6 +133,8 @@ def facts_of(contenders: list[Contender], stores: Stores) -> dict[str, str]:
     facts = report.machine_facts()
     if any(contender.store == "postgres" for contender in contenders):
         facts["Postgres"] = f"{stores.server_version()}, fsync and synchronous_commit on"
+    if any(contender.store == "redis" for contender in contenders):
+        facts["Redis"] = f"{stores.redis_version()}, appendonly yes, appendfsync everysec, no snapshots, over TCP"
     facts["SQLite"] = sqlite3.sqlite_version
     for contender in contenders:
         known = version(contender.package, programs(contender))

@@ -18,7 +18,7 @@ class Contender:
     worker: tuple[str, ...]
     """Its worker command. `{bin}` stands for its environment's programs."""
     unfinished: str
-    """A query that is true while a job waits or runs."""
+    """A query that is true while a job waits or runs; on Redis a script."""
     settings: str
     package: str
     """What is imported, and whose version is printed."""
@@ -40,19 +40,40 @@ class Contender:
         return self.package
 
 
+ROTA_UNFINISHED = {
+    "redis": """
+        for _, name in ipairs(redis.call('hkeys', '{rota}:counts')) do
+            if not string.find(name, '%zsucceeded$') then return 1 end
+        end
+        return 0
+    """
+}
+ROTA_UNFINISHED["postgres"] = ROTA_UNFINISHED["sqlite"] = "select exists (select 1 from rota_jobs)"
+
+
 def rota(store: str) -> Contender:
     return Contender(
         name="rota",
         store=store,
         adapter="peer_rota",
         worker=("{bin}/python", "-m", "rota", "worker", "--app", "peer_rota:app", "--log-level", "warning"),
-        unfinished="select exists (select 1 from rota_jobs)",
+        unfinished=ROTA_UNFINISHED[store],
         settings="8 slots, plain functions as bodies, --log-level warning: no line for each success",
         package="rota",
     )
 
 
 HUEY_UNFINISHED = "select exists (select 1 from {table})"
+HUEY_NEEDS = ("huey", "psycopg[binary]", "redis[hiredis]")
+"""One environment for all of its stores."""
+TASKIQ_UNFINISHED = """
+    local group = redis.call('xinfo', 'groups', 'taskiq')[1]
+    for at = 1, #group, 2 do
+        if (group[at] == 'lag' or group[at] == 'pending') and group[at + 1] ~= 0 then return 1 end
+    end
+    return 0
+"""
+"""Jobs that the stream's consumers have not read, or not acknowledged."""
 
 CONTENDERS = (
     rota("postgres"),
@@ -75,7 +96,7 @@ CONTENDERS = (
         unfinished=HUEY_UNFINISHED.format(table="huey_task"),
         settings="PostgresHuey, one thread, no results, no periodic tasks",
         package="huey",
-        needs=("huey", "psycopg[binary]"),
+        needs=HUEY_NEEDS,
         asynchronous=False,
         bulk=False,
         rounds=2,
@@ -102,7 +123,7 @@ CONTENDERS = (
         unfinished=HUEY_UNFINISHED.format(table="task"),
         settings="SqliteHuey, one thread, no results, no periodic tasks, synchronous=full (its default, as Rota's enqueue)",
         package="huey",
-        needs=("huey", "psycopg[binary]"),
+        needs=HUEY_NEEDS,
         asynchronous=False,
         bulk=False,
         rounds=2,
@@ -116,6 +137,45 @@ CONTENDERS = (
         settings="--concurrency 50, coroutines as bodies, synchronous=normal (its own choice)",
         package="tinyjobs",
         needs=("tinyjobs",),
+        bulk=False,
+        rounds=2,
+    ),
+    rota("redis"),
+    Contender(
+        name="dramatiq",
+        store="redis",
+        adapter="peer_dramatiq",
+        worker=("env", "dramatiq_queue_prefetch=200", "{bin}/dramatiq", "peer_dramatiq", "--processes", "1", "--threads", "1"),
+        unfinished="return redis.call('exists', 'dramatiq:default.msgs')",
+        settings="one process, one thread, dramatiq_queue_prefetch=200, default middleware, hiredis",
+        package="dramatiq",
+        needs=("dramatiq[redis]", "redis[hiredis]"),
+        asynchronous=False,
+        bulk=False,
+        rounds=2,
+    ),
+    Contender(
+        name="taskiq",
+        store="redis",
+        adapter="peer_taskiq",
+        worker=("{bin}/taskiq", "worker", "peer_taskiq:broker", "--workers", "1", "--log-level", "WARNING"),
+        unfinished=TASKIQ_UNFINISHED,
+        settings="RedisStreamBroker, one process, coroutines as bodies, acknowledged when run, no results, uvloop, hiredis",
+        package="taskiq",
+        needs=("taskiq[uv]", "taskiq-redis", "redis[hiredis]"),
+        bulk=False,
+        rounds=2,
+    ),
+    Contender(
+        name="huey",
+        store="redis",
+        adapter="peer_huey",
+        worker=("{bin}/huey_consumer", "peer_huey.huey", "-w", "1", "-q", "-n"),
+        unfinished="return redis.call('exists', 'huey.redis.huey')",
+        settings="RedisHuey, one thread, blocking pop, no results, no periodic tasks, hiredis",
+        package="huey",
+        needs=HUEY_NEEDS,
+        asynchronous=False,
         bulk=False,
         rounds=2,
     ),

@@ -10,7 +10,7 @@ BULK = 100_000
 
 Samples = Mapping[tuple[str, str, str], Sequence[float]]
 
-SMALLER_IS_BETTER = ("latency", "cold", "import", "idle", "memory", "claim", "bulk seconds")
+SMALLER_IS_BETTER = ("latency", "cold", "import", "idle", "memory", "claim", "bulk seconds", "bytes")
 
 
 def percentile(values: Sequence[float], share: float) -> float:

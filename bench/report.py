@@ -14,7 +14,7 @@ from bench.targets import Verdict, judge
 
 ROOT = Path(__file__).resolve().parents[1]
 START, END = "<!-- bench:start -->", "<!-- bench:end -->"
-TITLES = {"postgres": "Postgres", "sqlite": "SQLite"}
+TITLES = {"postgres": "Postgres", "sqlite": "SQLite", "redis": "Redis"}
 
 COLUMNS = (
     ("1 worker", "throughput 5000 x1", "{:,.0f}"),
@@ -31,14 +31,18 @@ COLUMNS = (
     ("import", "import", "{:.3f}"),
     ("idle %", "idle cpu", "{:.2f}"),
     ("MB", "memory", "{:.0f}"),
+    ("asks a s", "idle commands", "{:.2f}"),
+    ("bytes a job", "bytes a job", "{:,.0f}"),
 )
 
 LEGEND = (
     "Jobs of an empty body drained a second by one and by two worker processes (5,000 and 20,000 queued beforehand); "
     "jobs enqueued a second one by one, by 32 coroutines at once and in bulk; milliseconds from the call of enqueue to the "
     "body's first line on an idle worker, with the call's own median in brackets; seconds from starting the worker command to "
-    "the first body; seconds that the import adds; an idle worker's share of a core and its memory. "
-    "Medians over the rounds, in which the contenders took turns."
+    "the first body; seconds that the import adds; an idle worker's share of a core, its memory, and the commands it sends "
+    "to Redis a second; bytes of Redis's memory that a queued job takes. "
+    "Medians over the rounds, in which the contenders took turns. "
+    "Those that are slow had fewer jobs to do and sat out some rounds: rates are compared, not totals."
 )
 
 

