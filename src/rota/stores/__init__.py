@@ -15,6 +15,11 @@ _BUILT_IN = {
     "memory": "rota.stores.sqlite:open_memory",
     "postgresql": "rota.stores.postgres:open_postgres",
     "postgres": "rota.stores.postgres:open_postgres",
+    "redis": "rota.stores.redis.store:open_redis",
+    "rediss": "rota.stores.redis.store:open_redis",
+    "unix": "rota.stores.redis.store:open_redis",
+    "redis+sentinel": "rota.stores.redis.store:open_redis",
+    "rediss+sentinel": "rota.stores.redis.store:open_redis",
 }
 
 _SHORTLY = 1.0

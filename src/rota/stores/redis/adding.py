@@ -1,0 +1,58 @@
+"""Jobs that come in: few in one script, many as scripts in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+import redis
+
+from rota.clock import Micros
+from rota.model import Inserted, NewJob
+from rota.stores.adding import chunked
+from rota.stores.redis import records
+from rota.stores.redis.client import MANY, Client
+from rota.stores.redis.scripts import command, loading, script
+
+
+def insert(client: Client, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]:
+    """`Store.insert`."""
+    chunks = chunked(jobs, MANY)
+    first = next(chunks, None)
+    if first is None:
+        return []
+    second = next(chunks, None)
+    if second is None:
+        return _answers(first, client.run("insert", [records.new(job) for job in first], now=now))
+    return _insert_many(client, chain([first, second], chunks), now)
+
+
+def _insert_many(client: Client, chunks: Iterable[Sequence[NewJob]], now: Micros | None) -> list[Inserted]:
+    """All chunks or none: each goes to the server as it is read, which runs them together in the end."""
+    ids: list[list[str]] = []
+    with client.connections.lend() as wire:
+        wire.ask(loading(script("insert")))
+        wire.ask(command(b"MULTI"))
+        try:
+            for chunk in chunks:
+                wire.ask(client.called("insert", [records.new(job) for job in chunk], now=now))
+                ids.append([job.id for job in chunk])
+        except (redis.RedisError, OSError):
+            raise
+        except BaseException:  # the source of the jobs broke
+            wire.ask(command(b"DISCARD"))
+            raise
+        found = wire.ask(command(b"EXEC"))
+    assert isinstance(found, list)
+    return [answer for chunk, each in zip(ids, found, strict=True) for answer in _numbered(chunk, each)]
+
+
+def _answers(jobs: Sequence[NewJob], answer: bytes) -> list[Inserted]:
+    return _numbered([job.id for job in jobs], answer)
+
+
+def _numbered(ids: Sequence[str], answer: bytes) -> list[Inserted]:
+    answers = [Inserted(id) for id in ids]
+    for number, holder in records.holders(answer):
+        answers[number] = Inserted(holder, existed=True)
+    return answers

@@ -1,0 +1,348 @@
+-- What all scripts share; it stands before each of them when it is loaded.
+--
+-- KEYS[1] is the base of every key, with the hash tag that keeps them together. ARGV[1] is an array in MessagePack: the moment
+-- first (nil for the server's clock), then what the script says. It ends with `return done(…)`: only that writes the counters.
+
+local base = KEYS[1]
+local input = cmsgpack.unpack(ARGV[1])
+local pack = cmsgpack.pack
+local call = redis.call
+
+local now = input[1]
+if not now then
+  local time = call('TIME')
+  now = time[1] * 1000000 + time[2]
+end
+
+-- A job: an array in MessagePack under its id, which ends with the last field that is set. A text that is `true` here is long
+-- and kept aside, so that a job that moves need not carry it.
+local TASK, QUEUE, ARGS, PRIORITY, MOST, CREATED, STATE, DUE, CLAIM, EXCUSED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local WORKER, CLAIMED, FINISHED, TOOK, KEY, FLEETING, LOOKS, CONTEXT = 11, 12, 13, 14, 15, 16, 17, 18
+local RESULT, REASON, PROGRESS, CANCELLING, ROOM, PLACES = 19, 20, 21, 22, 23, 24
+local FIELDS = 24
+local LONG = 1000
+local FINAL = {succeeded = true, failed = true, cancelled = true}
+
+-- -- packing ------------------------------------------------------------------------------------
+
+-- The head of an array of so many packed values that follow.
+local function array(many)
+  if many < 16 then
+    return string.char(0x90 + many)
+  elseif many < 0x10000 then
+    return string.char(0xdc, math.floor(many / 0x100), many % 0x100)
+  end
+  return string.char(0xdd, 0, math.floor(many / 0x10000) % 0x100, math.floor(many / 0x100) % 0x100, many % 0x100)
+end
+
+-- Values as an array, of which any may be nil.
+local function record(...)
+  local many = select('#', ...)
+  return array(many) .. (many > 0 and pack(...) or '')
+end
+
+-- Packed values as an array.
+local function list(packed)
+  return array(#packed) .. table.concat(packed)
+end
+
+-- Call a command with many members, in pieces that Lua's stack has room for.
+local function in_pieces(command, key, members)
+  for at = 1, #members, 1000 do
+    call(command, key, unpack(members, at, math.min(at + 999, #members)))
+  end
+end
+
+-- -- keys ---------------------------------------------------------------------------------------
+
+local function job_key(id) return base .. ':job:' .. id end
+local function texts_key(id) return base .. ':texts:' .. id end
+local function attempts_key(id) return base .. ':attempts:' .. id end
+local function running_key(worker) return base .. ':running:' .. worker end
+local function finished_key(state) return base .. ':finished:' .. state end
+local function keyed_key(key) return base .. ':keyed:' .. key end
+local ALL, KEYS_HELD, COUNTS = base .. ':all', base .. ':keys', base .. ':counts'
+local SCHEDULED, SLEEPERS, RING = base .. ':scheduled', base .. ':sleepers', base .. ':ring'
+local WORKERS, LEASES = base .. ':workers', base .. ':leases'
+local VERSION, PAUSES = base .. ':version', base .. ':pauses'
+
+-- -- lines --------------------------------------------------------------------------------------
+-- Jobs that wait in the order promised: larger priority, then earlier due, then id. Lines of one kind have names: queued jobs
+-- stand in line under their queue. A line is a sorted set a priority; a set has the priorities in use of each name, another the names.
+
+local lines = {}
+
+-- The key of a line of one priority, which this script may change.
+local function line(kind, name, priority)
+  local key = base .. ':' .. kind .. ':' .. priority .. ':' .. name
+  if not lines[key] then lines[key] = {kind = kind, name = name, priority = priority} end
+  return key
+end
+
+local function priorities_key(kind, name) return base .. ':' .. kind .. ':priorities:' .. name end
+
+local function join_line(kind, name, priority, due, id)
+  local key = line(kind, name, priority)
+  call('ZADD', key, due, id)
+  if not lines[key].known then
+    lines[key].known = true
+    call('ZADD', priorities_key(kind, name), priority, priority)
+    call('SADD', base .. ':' .. kind, name)
+  end
+end
+
+local function leave_line(kind, name, priority, id)
+  call('ZREM', line(kind, name, priority), id)
+end
+
+-- Forget priorities and names of lines that are empty by now.
+local function sweep_lines()
+  for key, each in pairs(lines) do
+    if call('EXISTS', key) == 0 then
+      local priorities = priorities_key(each.kind, each.name)
+      call('ZREM', priorities, each.priority)
+      if call('EXISTS', priorities) == 0 then call('SREM', base .. ':' .. each.kind, each.name) end
+    end
+  end
+end
+
+-- One line as it is walked along: `head` is its first id that was not passed, read a few at a time.
+local function walker(key, step)
+  local walk = {key = key, at = 0, ids = {}, read = 0}
+  function walk.pass()
+    walk.at = walk.at + 2
+    if walk.at > #walk.ids then
+      walk.ids = call('ZRANGE', key, walk.read, walk.read + step - 1, 'WITHSCORES')
+      walk.read, walk.at = walk.read + step, 2
+    end
+    walk.head, walk.due = walk.ids[walk.at - 1], tonumber(walk.ids[walk.at])
+  end
+  walk.pass()
+  return walk
+end
+
+local function before(one, other)
+  return one.due < other.due or (one.due == other.due and one.head < other.head)
+end
+
+-- Walk along the lines of these names in the order promised: answers a function that gives the next id and the key of its line.
+-- About so many will be asked for. What is met is to be taken off its line only when the walk is over.
+local function walk_lines(kind, names, many)
+  local levels, priorities = {}, {}
+  for _, name in ipairs(names) do
+    for _, priority in ipairs(call('ZREVRANGE', priorities_key(kind, name), 0, -1)) do
+      if not levels[priority] then
+        levels[priority] = {}
+        priorities[#priorities + 1] = tonumber(priority)
+      end
+      table.insert(levels[priority], line(kind, name, priority))
+    end
+  end
+  table.sort(priorities)
+  local walks = {}
+  return function()
+    while #walks == 0 do
+      local priority = table.remove(priorities)
+      if not priority then return nil end
+      local keys = levels[string.format('%d', priority)]
+      for _, key in ipairs(keys) do
+        local walk = walker(key, math.min(1000, math.ceil(many / #keys) + 1))
+        if walk.head then walks[#walks + 1] = walk end
+      end
+    end
+    local first = 1
+    for other = 2, #walks do
+      if before(walks[other], walks[first]) then first = other end
+    end
+    local walk = walks[first]
+    local id, key = walk.head, walk.key
+    walk.pass()
+    if not walk.head then table.remove(walks, first) end
+    return id, key
+  end
+end
+
+-- -- counting and ringing -----------------------------------------------------------------------
+
+local counted = {}
+local rung = false
+
+local function count(job, by)
+  local name = job[QUEUE] .. '\0' .. job[TASK] .. '\0' .. job[STATE]
+  counted[name] = (counted[name] or 0) + by
+end
+
+-- Wake those who sleep, once the script is done.
+local function ring() rung = true end
+
+-- The end of a script: all that is written once. Returns its answer, which is packed.
+local function done(packed)
+  for name, by in pairs(counted) do
+    if by ~= 0 and call('HINCRBY', COUNTS, name, by) <= 0 then call('HDEL', COUNTS, name) end
+  end
+  sweep_lines()
+  if rung and call('EXISTS', SLEEPERS) == 1 then call('PUBLISH', RING, '') end
+  return packed
+end
+
+-- -- a job --------------------------------------------------------------------------------------
+
+-- A job by its id, and as it is packed; nil where there is none.
+local function load(id)
+  local packed = call('GET', job_key(id))
+  if packed then return cmsgpack.unpack(packed), packed end
+end
+
+-- Write a job, and answer it packed. Fields of which something else depends are changed by the functions below.
+local function save(id, job)
+  local last = FIELDS
+  while job[last] == nil do last = last - 1 end
+  local packed = array(last) .. pack(unpack(job, 1, last))
+  call('SET', job_key(id), packed)
+  return packed
+end
+
+-- Set one of a job's texts: ARGS, CONTEXT, RESULT, REASON or PROGRESS.
+local function put(id, job, field, text)
+  if text and #text > LONG then
+    call('HSET', texts_key(id), field, text)
+    text = true
+  elseif job[field] == true then
+    call('HDEL', texts_key(id), field)
+  end
+  job[field] = text
+end
+
+-- A job as an answer has it: its id, its fields, and by their numbers the texts that were kept aside.
+local function tell(id, job, packed)
+  local texts
+  if job[ARGS] == true or job[CONTEXT] == true or job[RESULT] == true or job[REASON] == true or job[PROGRESS] == true then
+    texts = call('HGETALL', texts_key(id))
+  end
+  return array(3) .. pack(id) .. packed .. pack(texts)
+end
+
+-- Take a job out of what finds it by its state; `place` puts it where it is to be found by another. Between them its state, its
+-- due time, its priority, its queue, its worker and its room may change; then it is to be saved.
+local function displace(id, job)
+  local state = job[STATE]
+  count(job, -1)
+  if state == 'queued' then
+    leave_line('queued', job[QUEUE], job[PRIORITY], id)
+  elseif state == 'scheduled' then
+    call('ZREM', SCHEDULED, id)
+  elseif state == 'running' then
+    call('SREM', running_key(job[WORKER]), id)
+  elseif FINAL[state] then
+    call('ZREM', finished_key(state), id)
+  end
+end
+
+local function place(id, job)
+  local state = job[STATE]
+  count(job, 1)
+  if state == 'queued' then
+    join_line('queued', job[QUEUE], job[PRIORITY], job[DUE], id)
+    ring()
+  elseif state == 'scheduled' then
+    call('ZADD', SCHEDULED, job[DUE], id)
+  elseif state == 'running' then
+    call('SADD', running_key(job[WORKER]), id)
+  elseif FINAL[state] then
+    call('ZADD', finished_key(state), job[FINISHED], id)
+  end
+end
+
+-- The unfinished job that has the key of this one, if there is one.
+local function holder(job)
+  return job[KEY] and call('HGET', KEYS_HELD, job[TASK] .. '\0' .. job[KEY])
+end
+
+-- Have a job hold its key from now on.
+local function hold_key(id, job)
+  if job[KEY] then call('HSET', KEYS_HELD, job[TASK] .. '\0' .. job[KEY], id) end
+end
+
+-- Let go of its key, which the job keeps for those who look for it.
+local function free_key(job)
+  if job[KEY] then call('HDEL', KEYS_HELD, job[TASK] .. '\0' .. job[KEY]) end
+end
+
+-- Take its key off a job for good.
+local function drop_key(id, job)
+  if job[KEY] then
+    if not FINAL[job[STATE]] then free_key(job) end
+    call('ZREM', keyed_key(job[KEY]), id)
+    job[KEY] = nil
+  end
+end
+
+-- Delete a job that was displaced, with all that is remembered of it.
+local function forget(id, job)
+  drop_key(id, job)
+  call('ZREM', ALL, id)
+  call('DEL', job_key(id), texts_key(id), attempts_key(id))
+end
+
+-- Remember how an attempt ended that did not succeed.
+local function note(id, job, outcome, took, kind, message, trace)
+  local attempt = job[CLAIM] - job[EXCUSED]
+  call('RPUSH', attempts_key(id), record(job[CLAIM], attempt, job[WORKER], now, outcome, took, kind, message, trace))
+end
+
+-- Bring a job that is not finished into a final state, for a reason or nil, and save it.
+local function conclude(id, job, state, reason, took)
+  displace(id, job)
+  free_key(job)
+  put(id, job, REASON, reason)
+  job[STATE], job[FINISHED], job[TOOK] = state, now, took
+  job[CANCELLING], job[LOOKS], job[ROOM] = nil, nil, nil
+  place(id, job)
+  save(id, job)
+end
+
+-- Let a running job wait for another attempt: `wait` from now, or where it was in its queue without one. It is saved.
+local function put_back(id, job, reason, wait)
+  displace(id, job)
+  put(id, job, REASON, reason)
+  job[WORKER], job[CLAIMED] = nil, nil
+  job[STATE] = wait and wait > 0 and 'scheduled' or 'queued'
+  if wait then job[DUE] = now + wait end
+  place(id, job)
+  save(id, job)
+end
+
+-- -- a worker -----------------------------------------------------------------------------------
+
+-- The fields of its row that scripts know. What it holds is a set, its lease a score, and whether it sleeps another set.
+local NAME, LEASE, STARTED, WORKER_FIELDS = 1, 7, 9, 10
+
+-- A job that this worker runs; nil where the set of those is wrong, which is mended.
+local function owned(worker, id)
+  local job = load(id)
+  if job and job[STATE] == 'running' and job[WORKER] == worker then return job end
+  call('SREM', running_key(worker), id)
+end
+
+-- Queue a job of a worker's again without using an attempt, save one that someone asked to cancel. Answers whether there was one.
+local function hand_back(worker, id, reason)
+  local job = owned(worker, id)
+  if not job then return false end
+  local took = now - job[CLAIMED]
+  if job[CANCELLING] then
+    note(id, job, 'cancelled', took, nil, 'cancelled while running', '')
+    conclude(id, job, 'cancelled', 'cancelled while running')
+  else
+    note(id, job, 'released', took, nil, reason, '')
+    job[EXCUSED] = job[EXCUSED] + 1
+    put_back(id, job, reason)
+  end
+  return true
+end
+
+-- Forget a worker that holds no job any more.
+local function forget_worker(worker)
+  call('HDEL', WORKERS, worker)
+  call('ZREM', LEASES, worker)
+  call('SREM', SLEEPERS, worker)
+end
