@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-
-import redis
 
 from rota.clock import Micros
 from rota.model import Inserted, NewJob
@@ -30,21 +28,36 @@ def insert(client: Client, jobs: Iterable[NewJob], now: Micros | None) -> list[I
 def _insert_many(client: Client, chunks: Iterable[Sequence[NewJob]], now: Micros | None) -> list[Inserted]:
     """All chunks or none: each goes to the server as it is read, which runs them together in the end."""
     ids: list[list[str]] = []
-    with client.connections.lend() as wire:
-        wire.ask(loading(script("insert")))
-        wire.ask(command(b"MULTI"))
-        try:
-            for chunk in chunks:
-                wire.ask(client.called("insert", [records.new(job) for job in chunk], now=now))
-                ids.append([job.id for job in chunk])
-        except (redis.RedisError, OSError):
-            raise
-        except BaseException:  # the source of the jobs broke
-            wire.ask(command(b"DISCARD"))
-            raise
-        found = wire.ask(command(b"EXEC"))
+    try:
+        with client.connections.lend() as wire:
+            wire.ask(loading(script("insert")))
+            wire.ask(command(b"MULTI"))
+            try:
+                for chunk in _guarded(chunks):
+                    wire.ask(client.called("insert", [records.new(job) for job in chunk], now=now))
+                    ids.append([job.id for job in chunk])
+            except BaseException:
+                wire.close()  # which makes the server forget what it was sent
+                raise
+            found = wire.ask(command(b"EXEC"))
+    except _SourceBroke as broken:
+        raise broken.error from None
     assert isinstance(found, list)
     return [answer for chunk, each in zip(ids, found, strict=True) for answer in _numbered(chunk, each)]
+
+
+class _SourceBroke(Exception):
+    """What the jobs are read from raised an error, which is none of the store's, whatever its kind."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def _guarded(chunks: Iterable[Sequence[NewJob]]) -> Iterator[Sequence[NewJob]]:
+    try:
+        yield from chunks
+    except Exception as error:
+        raise _SourceBroke(error) from error
 
 
 def _answers(jobs: Sequence[NewJob], answer: bytes) -> list[Inserted]:

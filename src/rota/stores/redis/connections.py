@@ -94,7 +94,7 @@ class Connections:
         """The driver's errors leave as Rota's."""
         try:
             yield
-        except (redis.RedisError, OSError) as error:
+        except redis.RedisError as error:
             raise self._told(error) from error
 
     def _told(self, error: Exception) -> StoreError:

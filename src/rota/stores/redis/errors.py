@@ -92,7 +92,7 @@ _KNOWN = (
     ),
     _known(
         r"No master found|no sentinel",
-        "none of the Sentinels at {place} names a server that takes writes ({said}): see that they run, and that they watch the "
+        "none of the Sentinels at {place} names a server that takes writes ({said}): see that they run, and watch the "
         "service in the URL",
     ),
     _known(

@@ -19,6 +19,7 @@ class Wire:
 
     def send(self, sent: bytes) -> None:
         """Send a command, and do not wait for its answer."""
+        self._check()
         self._connection.send_packed_command([sent])  # type: ignore[no-untyped-call]
 
     def read(self) -> object:
@@ -33,6 +34,7 @@ class Wire:
     @property
     def ready(self) -> bool:
         """Whether something may be read without a wait. Raises where the connection is gone."""
+        self._check()
         return bool(self._connection.can_read(timeout=0))
 
     @property
@@ -40,7 +42,7 @@ class Wire:
         """Whether it is still there, and nothing has come that nobody asked for."""
         try:
             return not self.ready
-        except (redis.RedisError, OSError):
+        except redis.RedisError:
             return False
 
     @property
@@ -51,10 +53,14 @@ class Wire:
     @property
     def socket(self) -> int:
         """The number of its socket, to be slept on."""
+        self._check()
         sock = self._connection._sock
-        if sock is None:
-            raise redis.ConnectionError("the connection was closed")
-        return int(sock.fileno())
+        return -1 if sock is None else int(sock.fileno())
 
     def close(self) -> None:
         self._connection.disconnect()  # type: ignore[no-untyped-call]
+
+    def _check(self) -> None:
+        """The driver would connect anew, to a server that knows nothing of what was sent and who listens."""
+        if self.closed:
+            raise redis.ConnectionError("the connection was closed")
