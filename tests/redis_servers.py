@@ -231,7 +231,7 @@ class Sentinel:
     Clients ask it at `address` where the primary called `name` is.
     """
 
-    def __init__(self, watched: RedisServer, name: str = "rota", patience: int = 300) -> None:
+    def __init__(self, watched: RedisServer, name: str = "rota", patience: int = 1000) -> None:
         """A server is taken for dead after so many milliseconds without an answer."""
         if watched.listen != "tcp":
             raise ValueError("a Sentinel of these reaches servers on a plain port only: make them with listen='tcp'")
