@@ -43,7 +43,14 @@ class RedisLine:
             self.close()
             raise
 
-    def post(self, worker: str, ends: Sequence[Ended], ask: Ask | None = None, now: Micros | None = None) -> None:
+    def post(
+        self,
+        worker: str,
+        ends: Sequence[Ended],
+        ask: Ask | None = None,
+        now: Micros | None = None,
+        tally: object = None,  # nothing: claims here are not ample
+    ) -> None:
         called = self._client.called("turn", *turn_values(worker, ends, ask), now=now)
         with self._client.connections.errors():
             self._turns.send(called)

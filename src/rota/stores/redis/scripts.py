@@ -1,7 +1,8 @@
-"""The Lua scripts: each a small file, with the prelude before it."""
+"""The Lua scripts: each a small file, with what it needs of the prelude before it."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from hashlib import sha1
 from pathlib import Path
@@ -9,6 +10,11 @@ from pathlib import Path
 from msgspec import Struct
 
 _FOLDER = Path(__file__).with_name("scripts")
+
+
+_COMMENT = re.compile(r"--[^\n]*\n?")
+_MAKING = re.compile(r"^local (?:function )?(\w+(?:, \w+)*)", re.MULTILINE)
+"""The names that a stretch of the prelude makes."""
 
 
 class Script(Struct, frozen=True):
@@ -23,8 +29,26 @@ class Script(Struct, frozen=True):
 @cache
 def script(name: str) -> Script:
     """The script in the file of this name."""
-    text = (_FOLDER / "prelude.lua").read_bytes() + (_FOLDER / f"{name}.lua").read_bytes()
+    own = (_FOLDER / f"{name}.lua").read_text()
+    text = f"{_needed(own)}\n\n{own}".encode()
     return Script(name, text, sha1(text, usedforsecurity=False).hexdigest().encode())
+
+
+def _needed(text: str) -> str:
+    """The stretches of the prelude that make what a script names, or what another of them names, which stands before it.
+
+    The server makes all of this anew at each call: of a lone job's insert the whole would take a quarter.
+    """
+    first, *stretches = (_FOLDER / "prelude.lua").read_text().split("\n\n")
+    words = set(re.findall(r"\w+", _COMMENT.sub("", text)))
+    needed = []
+    for stretch in reversed(stretches):
+        code = _COMMENT.sub("", stretch)
+        made = {name for names in _MAKING.findall(code) for name in re.findall(r"\w+", names)}
+        if made & words or code.startswith("local base"):
+            needed.append(stretch)
+            words.update(re.findall(r"\w+", code))
+    return "\n\n".join([first, *reversed(needed)])
 
 
 def loading(script: Script) -> bytes:

@@ -7,6 +7,9 @@ local row = call('HGET', WORKERS, worker)
 local lost, cancelled = {}, {}
 if row then
   call('ZADD', LEASES, now + cmsgpack.unpack(row)[LEASE], worker)
+  local ids = {}
+  for number, report in ipairs(reports) do ids[number] = report[1] end
+  fetch(ids)
   for _, report in ipairs(reports) do
     local id, claim, progress = report[1], report[2], report[3]
     local job = load(id)
@@ -21,4 +24,4 @@ if row then
     end
   end
 end
-return done(record(row ~= false, lost, cancelled, tonumber(call('HGET', VERSION, 'needs') or nil)))
+return done(record(row ~= false, lost, cancelled, tonumber(call('HGET', VERSION, 'needs'))))

@@ -2,12 +2,14 @@
 -- added. Answers the holders of such keys, each after the number of the job in the batch.
 
 local jobs = input[2]
-local holders, added = {}, {}
+local ids, holders = {}, {}
+for number, new in ipairs(jobs) do ids[number] = new[1] end
+fetch(ids)
 
 for number, new in ipairs(jobs) do
   local id, task, queue, args, priority, run_at, delay, most, key, fleeting, context = unpack(new, 1, 11)
   local job = {task, queue, nil, priority, most, now, nil, run_at or now + delay, 0, 0}
-  if call('EXISTS', job_key(id)) == 0 then
+  if not load(id) then
     job[KEY] = key
     local taken = holder(job)
     if taken then
@@ -22,11 +24,9 @@ for number, new in ipairs(jobs) do
       if key then call('ZADD', keyed_key(key), 0, id) end
       place(id, job)
       save(id, job)
-      table.insert(added, 0)
-      table.insert(added, id)
+      add(ALL, 0, id)
     end
   end
 end
 
-in_pieces('ZADD', ALL, added)
 return done(pack(holders))

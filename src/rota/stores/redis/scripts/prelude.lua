@@ -1,13 +1,13 @@
--- What all scripts share; it stands before each of them when it is loaded.
+-- What scripts share; what one needs of it stands before it when it is loaded. Each stretch between empty lines is needed by
+-- those who name what it makes.
 --
 -- KEYS[1] is the base of every key, with the hash tag that keeps them together. ARGV[1] is an array in MessagePack: the moment
--- first (nil for the server's clock), then what the script says. It ends with `return done(…)`: only that writes the counters.
+-- first (nil for the server's clock), then what the script says. It ends with `return done(…)`: only that writes what changed.
 
 local base = KEYS[1]
 local input = cmsgpack.unpack(ARGV[1])
 local pack = cmsgpack.pack
 local call = redis.call
-
 local now = input[1]
 if not now then
   local time = call('TIME')
@@ -21,6 +21,7 @@ local WORKER, CLAIMED, FINISHED, TOOK, KEY, FLEETING, LOOKS, CONTEXT = 11, 12, 1
 local RESULT, REASON, PROGRESS, CANCELLING, ROOM, PLACES = 19, 20, 21, 22, 23, 24
 local FIELDS = 24
 local LONG = 1000
+
 local FINAL = {succeeded = true, failed = true, cancelled = true}
 
 -- -- packing ------------------------------------------------------------------------------------
@@ -37,8 +38,7 @@ end
 
 -- Values as an array, of which any may be nil.
 local function record(...)
-  local many = select('#', ...)
-  return array(many) .. (many > 0 and pack(...) or '')
+  return array(select('#', ...)) .. pack(...)
 end
 
 -- Packed values as an array.
@@ -56,21 +56,88 @@ end
 -- -- keys ---------------------------------------------------------------------------------------
 
 local function job_key(id) return base .. ':job:' .. id end
+
 local function texts_key(id) return base .. ':texts:' .. id end
+
 local function attempts_key(id) return base .. ':attempts:' .. id end
+
 local function running_key(worker) return base .. ':running:' .. worker end
+
 local function finished_key(state) return base .. ':finished:' .. state end
+
 local function keyed_key(key) return base .. ':keyed:' .. key end
+
 local ALL, KEYS_HELD, COUNTS = base .. ':all', base .. ':keys', base .. ':counts'
 local SCHEDULED, SLEEPERS, RING = base .. ':scheduled', base .. ':sleepers', base .. ':ring'
+
 local WORKERS, LEASES = base .. ':workers', base .. ':leases'
+
 local VERSION, PAUSES = base .. ':version', base .. ':pauses'
+
+-- -- what is written together -------------------------------------------------------------------
+-- Commands cost more than what they do, so jobs and the sorted sets that find them are written when a script is done with them.
+
+local known, unsaved = {}, {} -- jobs as they are packed, by id: those that were read or written, and those still to be written
+local adding, removing = {}, {} -- members by key, scores before them where they are added
+local placed = {} -- ids of jobs that are in `adding`
+local lines = {} -- what `line` told of, by key
+
+-- Put a job in a sorted set, or take it out. What is put in was taken out before, not after.
+local function add(key, score, id)
+  local members = adding[key]
+  if not members then
+    members = {}
+    adding[key] = members
+  end
+  members[#members + 1] = score
+  members[#members + 1] = id
+end
+
+local function remove(key, id)
+  local members = removing[key]
+  if not members then
+    members = {}
+    removing[key] = members
+  end
+  members[#members + 1] = id
+end
+
+-- Read many jobs at once, for `load`.
+local function fetch(ids)
+  for first = 1, #ids, 1000 do
+    local keys = {}
+    for at = first, math.min(first + 999, #ids) do keys[#keys + 1] = job_key(ids[at]) end
+    for at, packed in ipairs(call('MGET', unpack(keys))) do
+      local id = ids[first + at - 1]
+      if known[id] == nil then known[id] = packed end
+    end
+  end
+end
+
+-- Write what was changed so far, for what reads it from the store.
+local function settle()
+  for key, members in pairs(removing) do in_pieces('ZREM', key, members) end
+  for key, members in pairs(adding) do
+    in_pieces('ZADD', key, members)
+    local entry = lines[key]
+    if entry and not entry.known then
+      entry.known = true
+      call('ZADD', base .. ':' .. entry.kind .. ':priorities:' .. entry.name, entry.priority, entry.priority)
+      call('SADD', base .. ':' .. entry.kind, entry.name)
+    end
+  end
+  local jobs = {}
+  for id, packed in pairs(unsaved) do
+    jobs[#jobs + 1] = job_key(id)
+    jobs[#jobs + 1] = packed
+  end
+  for at = 1, #jobs, 1000 do call('MSET', unpack(jobs, at, math.min(at + 999, #jobs))) end
+  adding, removing, placed, unsaved = {}, {}, {}, {}
+end
 
 -- -- lines --------------------------------------------------------------------------------------
 -- Jobs that wait in the order promised: larger priority, then earlier due, then id. Lines of one kind have names: queued jobs
 -- stand in line under their queue. A line is a sorted set a priority; a set has the priorities in use of each name, another the names.
-
-local lines = {}
 
 -- The key of a line of one priority, which this script may change.
 local function line(kind, name, priority)
@@ -79,31 +146,12 @@ local function line(kind, name, priority)
   return key
 end
 
-local function priorities_key(kind, name) return base .. ':' .. kind .. ':priorities:' .. name end
-
 local function join_line(kind, name, priority, due, id)
-  local key = line(kind, name, priority)
-  call('ZADD', key, due, id)
-  if not lines[key].known then
-    lines[key].known = true
-    call('ZADD', priorities_key(kind, name), priority, priority)
-    call('SADD', base .. ':' .. kind, name)
-  end
+  add(line(kind, name, priority), due, id)
 end
 
 local function leave_line(kind, name, priority, id)
-  call('ZREM', line(kind, name, priority), id)
-end
-
--- Forget priorities and names of lines that are empty by now.
-local function sweep_lines()
-  for key, each in pairs(lines) do
-    if call('EXISTS', key) == 0 then
-      local priorities = priorities_key(each.kind, each.name)
-      call('ZREM', priorities, each.priority)
-      if call('EXISTS', priorities) == 0 then call('SREM', base .. ':' .. each.kind, each.name) end
-    end
-  end
+  remove(line(kind, name, priority), id)
 end
 
 -- One line as it is walked along: `head` is its first id that was not passed, read a few at a time.
@@ -126,11 +174,12 @@ local function before(one, other)
 end
 
 -- Walk along the lines of these names in the order promised: answers a function that gives the next id and the key of its line.
--- About so many will be asked for. What is met is to be taken off its line only when the walk is over.
+-- About so many will be asked for. What is met may be taken off its line by `remove`, but not be written before the walk is over.
 local function walk_lines(kind, names, many)
+  settle()
   local levels, priorities = {}, {}
   for _, name in ipairs(names) do
-    for _, priority in ipairs(call('ZREVRANGE', priorities_key(kind, name), 0, -1)) do
+    for _, priority in ipairs(call('ZRANGE', base .. ':' .. kind .. ':priorities:' .. name, 0, -1)) do
       if not levels[priority] then
         levels[priority] = {}
         priorities[#priorities + 1] = tonumber(priority)
@@ -162,25 +211,47 @@ local function walk_lines(kind, names, many)
   end
 end
 
--- -- counting and ringing -----------------------------------------------------------------------
+-- -- counting, ringing and the end --------------------------------------------------------------
 
-local counted = {}
+local counted = {} -- by queue, by task, by state: how many more there are
 local rung = false
 
 local function count(job, by)
-  local name = job[QUEUE] .. '\0' .. job[TASK] .. '\0' .. job[STATE]
-  counted[name] = (counted[name] or 0) + by
+  local tasks = counted[job[QUEUE]]
+  if not tasks then
+    tasks = {}
+    counted[job[QUEUE]] = tasks
+  end
+  local states = tasks[job[TASK]]
+  if not states then
+    states = {}
+    tasks[job[TASK]] = states
+  end
+  states[job[STATE]] = (states[job[STATE]] or 0) + by
 end
 
 -- Wake those who sleep, once the script is done.
 local function ring() rung = true end
 
--- The end of a script: all that is written once. Returns its answer, which is packed.
+-- The end of a script: all that is still to be written, and names of lines that are empty by now are forgotten. Returns the
+-- script's answer, which is packed.
 local function done(packed)
-  for name, by in pairs(counted) do
-    if by ~= 0 and call('HINCRBY', COUNTS, name, by) <= 0 then call('HDEL', COUNTS, name) end
+  settle()
+  for queue, tasks in pairs(counted) do
+    for task, states in pairs(tasks) do
+      for state, by in pairs(states) do
+        local name = queue .. '\0' .. task .. '\0' .. state
+        if by ~= 0 and call('HINCRBY', COUNTS, name, by) <= 0 then call('HDEL', COUNTS, name) end
+      end
+    end
   end
-  sweep_lines()
+  for key, each in pairs(lines) do
+    if call('EXISTS', key) == 0 then
+      local priorities = base .. ':' .. each.kind .. ':priorities:' .. each.name
+      call('ZREM', priorities, each.priority)
+      if call('EXISTS', priorities) == 0 then call('SREM', base .. ':' .. each.kind, each.name) end
+    end
+  end
   if rung and call('EXISTS', SLEEPERS) == 1 then call('PUBLISH', RING, '') end
   return packed
 end
@@ -189,16 +260,17 @@ end
 
 -- A job by its id, and as it is packed; nil where there is none.
 local function load(id)
-  local packed = call('GET', job_key(id))
+  local packed = known[id]
+  if packed == nil then packed = call('GET', job_key(id)) end
   if packed then return cmsgpack.unpack(packed), packed end
 end
 
--- Write a job, and answer it packed. Fields of which something else depends are changed by the functions below.
+-- Have a job written, and answer it packed. Fields on which something else depends are changed by the functions below.
 local function save(id, job)
   local last = FIELDS
   while job[last] == nil do last = last - 1 end
   local packed = array(last) .. pack(unpack(job, 1, last))
-  call('SET', job_key(id), packed)
+  known[id], unsaved[id] = packed, packed
   return packed
 end
 
@@ -225,31 +297,33 @@ end
 -- Take a job out of what finds it by its state; `place` puts it where it is to be found by another. Between them its state, its
 -- due time, its priority, its queue, its worker and its room may change; then it is to be saved.
 local function displace(id, job)
+  if placed[id] then settle() end
   local state = job[STATE]
   count(job, -1)
   if state == 'queued' then
     leave_line('queued', job[QUEUE], job[PRIORITY], id)
   elseif state == 'scheduled' then
-    call('ZREM', SCHEDULED, id)
+    remove(SCHEDULED, id)
   elseif state == 'running' then
-    call('SREM', running_key(job[WORKER]), id)
+    remove(running_key(job[WORKER]), id)
   elseif FINAL[state] then
-    call('ZREM', finished_key(state), id)
+    remove(finished_key(state), id)
   end
 end
 
 local function place(id, job)
+  placed[id] = true
   local state = job[STATE]
   count(job, 1)
   if state == 'queued' then
     join_line('queued', job[QUEUE], job[PRIORITY], job[DUE], id)
     ring()
   elseif state == 'scheduled' then
-    call('ZADD', SCHEDULED, job[DUE], id)
+    add(SCHEDULED, job[DUE], id)
   elseif state == 'running' then
-    call('SADD', running_key(job[WORKER]), id)
+    add(running_key(job[WORKER]), job[CLAIMED], id)
   elseif FINAL[state] then
-    call('ZADD', finished_key(state), job[FINISHED], id)
+    add(finished_key(state), job[FINISHED], id)
   end
 end
 
@@ -280,7 +354,8 @@ end
 -- Delete a job that was displaced, with all that is remembered of it.
 local function forget(id, job)
   drop_key(id, job)
-  call('ZREM', ALL, id)
+  remove(ALL, id)
+  known[id], unsaved[id] = false, nil
   call('DEL', job_key(id), texts_key(id), attempts_key(id))
 end
 
@@ -321,7 +396,7 @@ local NAME, LEASE, STARTED, WORKER_FIELDS = 1, 7, 9, 10
 local function owned(worker, id)
   local job = load(id)
   if job and job[STATE] == 'running' and job[WORKER] == worker then return job end
-  call('SREM', running_key(worker), id)
+  remove(running_key(worker), id)
 end
 
 -- Queue a job of a worker's again without using an attempt, save one that someone asked to cancel. Answers whether there was one.

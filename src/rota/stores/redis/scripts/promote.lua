@@ -2,7 +2,9 @@
 -- Answers how many, and how long until the next is due.
 
 local promoted = 0
-for _, id in ipairs(call('ZRANGEBYSCORE', SCHEDULED, '-inf', now, 'LIMIT', 0, input[2])) do
+local due = call('ZRANGEBYSCORE', SCHEDULED, '-inf', now, 'LIMIT', 0, input[2])
+fetch(due)
+for _, id in ipairs(due) do
   local job = load(id)
   if job and job[STATE] == 'scheduled' then
     displace(id, job)
@@ -11,9 +13,10 @@ for _, id in ipairs(call('ZRANGEBYSCORE', SCHEDULED, '-inf', now, 'LIMIT', 0, in
     save(id, job)
     promoted = promoted + 1
   else
-    call('ZREM', SCHEDULED, id)
+    remove(SCHEDULED, id)
   end
 end
 
+settle()
 local next_due = call('ZRANGE', SCHEDULED, 0, 0, 'WITHSCORES')[2]
 return done(record(promoted, next_due and math.max(0, next_due - now) or nil))

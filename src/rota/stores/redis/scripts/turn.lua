@@ -23,7 +23,9 @@ local function finish(id, job, outcome, took, keep, wait, excuse, looks, reason,
   end
 end
 
-local stale = {}
+local stale, ids = {}, {}
+for number, ended in ipairs(ends) do ids[number] = ended[1] end
+fetch(ids)
 for _, ended in ipairs(ends) do
   local id, claim = ended[1], ended[2]
   local job = load(id)
@@ -34,27 +36,32 @@ for _, ended in ipairs(ends) do
   end
 end
 
-local claimed, taken, ids = {}, {}, {}
+local claimed = {}
+
+-- Claim a job that was met, unless it is gone: somebody may delete keys by hand.
+local function claim(id)
+  local job = load(id)
+  if not job or job[STATE] ~= 'queued' then return end
+  count(job, -1)
+  job[STATE], job[WORKER], job[CLAIMED], job[CLAIM], job[ROOM] = 'running', worker, now, job[CLAIM] + 1, nil
+  if job[FLEETING] then drop_key(id, job) end
+  place(id, job)
+  claimed[#claimed + 1] = tell(id, job, save(id, job))
+end
+
 if limit > 0 and call('HEXISTS', WORKERS, worker) == 1 then
   local next_waiting = walk_lines('queued', queues, limit)
-  while #claimed < limit do
-    local id, key = next_waiting()
-    if not id then break end
-    taken[key] = taken[key] or {}
-    table.insert(taken[key], id)
-    local job = load(id)
-    if job and job[STATE] == 'queued' then -- else it was lost to whoever deletes keys by hand
-      count(job, -1)
-      job[STATE], job[WORKER], job[CLAIMED], job[CLAIM] = 'running', worker, now, job[CLAIM] + 1
-      job[ROOM] = nil
-      if job[FLEETING] then drop_key(id, job) end
-      count(job, 1)
-      claimed[#claimed + 1] = tell(id, job, save(id, job))
-      ids[#ids + 1] = id
+  repeat
+    local met = {}
+    while #claimed + #met < limit do
+      local id, key = next_waiting()
+      if not id then break end
+      remove(key, id)
+      met[#met + 1] = id
     end
-  end
-  for key, gone in pairs(taken) do in_pieces('ZREM', key, gone) end
-  in_pieces('SADD', running_key(worker), ids)
+    fetch(met)
+    for _, id in ipairs(met) do claim(id) end
+  until #met == 0 or #claimed == limit
 end
 
 return done(array(2) .. pack(stale) .. list(claimed))
