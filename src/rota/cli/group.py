@@ -29,6 +29,7 @@ _MODULES = {
     "check": "rota.cli.check:check",
     "purge": "rota.cli.purge:purge",
     "migrate": "rota.cli.migrate:migrate",
+    "move": "rota.cli.move:move",
     "demo": "rota.cli.demo:demo",
     "bench": "rota.cli.bench:bench",
 }

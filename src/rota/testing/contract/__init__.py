@@ -33,6 +33,7 @@ from rota.testing.contract.lifetime import Lifetime
 from rota.testing.contract.limit_races import LimitRaces
 from rota.testing.contract.limits import Holding, Limiting
 from rota.testing.contract.looking import Looking
+from rota.testing.contract.moving import Moving
 from rota.testing.contract.outcomes import Outcomes
 from rota.testing.contract.overview import Overview
 from rota.testing.contract.pausing import Pausing
@@ -69,5 +70,6 @@ class StoreContract(
     Turns,
     Races,
     LimitRaces,
+    Moving,
 ):
     """All promises together. Each part may also be used alone while a store is being written."""
