@@ -29,16 +29,22 @@ def multiply(place: Tables, store: str, table: str, n: int, changes: Mapping[str
 
 
 COPIES = """
-local scores = {}
-for at = 2, #KEYS do scores[at] = tonumber(redis.call('zscore', KEYS[at], ARGV[1])) end
-local own = string.sub(KEYS[1], 1, -#ARGV[1] - 1)
-for n = ARGV[2] + 1, ARGV[2] + ARGV[3] do
-    local id = string.format('00000000000070008000%012x', n)
-    redis.call('copy', KEYS[1], own .. id)
-    for at = 2, #KEYS do redis.call('zadd', KEYS[at], scores[at] == 0 and 0 or scores[at] - 1000000 + n, id) end
+local job, own = redis.call('get', KEYS[1]), string.sub(KEYS[1], 1, -#ARGV[1] - 1)
+local jobs, scores, members = {}, {}, {}
+for at = 2, #KEYS do scores[at], members[at] = tonumber(redis.call('zscore', KEYS[at], ARGV[1])), {} end
+for n = 1, ARGV[3] do
+    local id = string.format('00000000000070008000%012x', ARGV[2] + n)
+    jobs[2 * n - 1], jobs[2 * n] = own .. id, job
+    for at = 2, #KEYS do
+        members[at][2 * n - 1] = scores[at] == 0 and 0 or scores[at] - 1000000 + ARGV[2] + n
+        members[at][2 * n] = id
+    end
 end
+redis.call('mset', unpack(jobs))
+for at = 2, #KEYS do redis.call('zadd', KEYS[at], unpack(members[at])) end
 """
-STEP = 10_000
+STEP = 2_000
+"""About as many as Lua's stack has room for."""
 
 
 def multiply_in_redis(place: RedisPlace, n: int) -> None:
