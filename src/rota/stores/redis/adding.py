@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+import redis
+
 from rota.clock import Micros
 from rota.model import Inserted, NewJob
 from rota.stores.adding import chunked
@@ -20,9 +22,10 @@ def insert(client: Client, jobs: Iterable[NewJob], now: Micros | None) -> list[I
     if first is None:
         return []
     second = next(chunks, None)
-    if second is None:
-        return _answers(first, client.run("insert", [records.new(job) for job in first], now=now))
-    return _insert_many(client, chain([first, second], chunks), now)
+    if second is not None:
+        return _insert_many(client, chain([first, second], chunks), now)
+    heads, single, alike = records.new(first)
+    return _answers([job.id for job in first], client.run("insert", single, alike, now=now, packed=heads))
 
 
 def _insert_many(client: Client, chunks: Iterable[Sequence[NewJob]], now: Micros | None) -> list[Inserted]:
@@ -34,16 +37,20 @@ def _insert_many(client: Client, chunks: Iterable[Sequence[NewJob]], now: Micros
             wire.ask(command(b"MULTI"))
             try:
                 for chunk in _guarded(chunks):
-                    wire.ask(client.called("insert", [records.new(job) for job in chunk], now=now))
+                    heads, single, alike = records.new(chunk)
+                    wire.ask(client.called("insert", single, alike, now=now, packed=heads))
                     ids.append([job.id for job in chunk])
             except BaseException:
                 wire.close()  # which makes the server forget what it was sent
                 raise
             found = wire.ask(command(b"EXEC"))
+            assert isinstance(found, list)
+            for answer in found:
+                if isinstance(answer, redis.ResponseError):
+                    raise answer
     except _SourceBroke as broken:
         raise broken.error from None
-    assert isinstance(found, list)
-    return [answer for chunk, each in zip(ids, found, strict=True) for answer in _numbered(chunk, each)]
+    return [inserted for chunk, answer in zip(ids, found, strict=True) for inserted in _answers(chunk, answer)]
 
 
 class _SourceBroke(Exception):
@@ -60,11 +67,7 @@ def _guarded(chunks: Iterable[Sequence[NewJob]]) -> Iterator[Sequence[NewJob]]:
         raise _SourceBroke(error) from error
 
 
-def _answers(jobs: Sequence[NewJob], answer: bytes) -> list[Inserted]:
-    return _numbered([job.id for job in jobs], answer)
-
-
-def _numbered(ids: Sequence[str], answer: bytes) -> list[Inserted]:
+def _answers(ids: Sequence[str], answer: bytes) -> list[Inserted]:
     answers = [Inserted(id) for id in ids]
     for number, holder in records.holders(answer):
         answers[number] = Inserted(holder, existed=True)

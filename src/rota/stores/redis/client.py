@@ -33,9 +33,12 @@ class Client:
     def twin(self) -> Client:
         return Client(self.connections.twin(), self.prefix)
 
-    def run(self, name: str, *values: object, now: Micros | None = None) -> bytes:
-        """Run the script of this name, and answer what it packed. Its first value is the moment, the others follow."""
-        called = self.called(name, *values, now=now)
+    def run(self, name: str, *values: object, now: Micros | None = None, packed: bytes = b"") -> bytes:
+        """Run the script of this name, and answer what it packed.
+
+        Its first value is the moment, and the others follow; `packed` comes beside them, as it is.
+        """
+        called = self.called(name, *values, now=now, packed=packed)
         with self.connections.lend() as wire:
             try:
                 answer = wire.ask(called)
@@ -50,9 +53,9 @@ class Client:
         with self.connections.lend() as wire:
             return wire.ask(command(*words))
 
-    def called(self, name: str, *values: object, now: Micros | None = None) -> bytes:
+    def called(self, name: str, *values: object, now: Micros | None = None, packed: bytes = b"") -> bytes:
         """The call of a script as it goes over the wire."""
-        return calling(script(name), self.base, _encode((now, *values)))
+        return calling(script(name), self.base, _encode((now, *values)), packed)
 
     def key(self, name: str) -> bytes:
         return b"%b:%b" % (self.base, name.encode())

@@ -100,10 +100,9 @@ class RedisLine:
 
 def turn_values(worker: str, ends: Sequence[Ended], ask: Ask | None) -> tuple[object, ...]:
     """What the script of a turn is given."""
-    said = [records.ended(end) for end in ends]
     if ask is None or ask.limit <= 0 or not ask.queues:
-        return worker, said, (), 0
-    return worker, said, list(dict.fromkeys(ask.queues)), ask.limit
+        return worker, *records.ends(ends), (), 0
+    return worker, *records.ends(ends), list(dict.fromkeys(ask.queues)), ask.limit
 
 
 def turn(ends: Sequence[Ended], answer: object) -> Turn:

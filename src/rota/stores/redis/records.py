@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from msgspec import Struct, msgpack
+from msgspec.structs import replace
 
 from rota.clock import Micros
 from rota.model import (
@@ -36,14 +37,15 @@ class Fields(Struct, array_like=True, frozen=True, gc=False):
 
     task: str
     queue: str
+    claim: int
+    excused: int
+    plain: bool
     args: str | bool
     priority: int
     max_attempts: int
     created_at: Micros
     state: State
     due: Micros
-    claim: int
-    excused: int
     worker: str | None = None
     claimed_at: Micros | None = None
     finished_at: Micros | None = None
@@ -62,10 +64,22 @@ class Fields(Struct, array_like=True, frozen=True, gc=False):
 Texts = list[str] | None
 """The texts that are kept aside, each behind the number of its field."""
 
-Told = tuple[str, Fields, Texts]
-"""A job in a script's answer."""
 
-_ARGS, _CONTEXT, _RESULT, _REASON, _PROGRESS = "3", "18", "19", "20", "21"
+class Told(Struct, array_like=True, frozen=True, gc=False):
+    """A job in a script's answer. What stands behind its fields, if anything, counts in place of theirs."""
+
+    id: str
+    texts: Texts
+    fields: Fields
+    claim: int | None = None
+    worker: str | None = None
+    claimed_at: Micros | None = None
+    finished_at: Micros | None = None
+    took: Micros | None = None
+    result: str | None = None
+
+
+_ARGS, _CONTEXT, _RESULT, _REASON, _PROGRESS = "6", "19", "20", "21", "22"
 _turn = msgpack.Decoder(tuple[list[str], list[Told]]).decode
 _jobs = msgpack.Decoder(list[Told]).decode
 _Worker = tuple[str, str, int, list[str] | None, list[str], int, Micros, str, Micros, str | None]
@@ -81,6 +95,9 @@ _attempt = msgpack.Decoder(_Attempt).decode
 _Task = tuple[str, int, int]
 _task = msgpack.Decoder(_Task).decode
 _encode = msgpack.Encoder().encode
+
+_SHORT = 250
+"""Characters of arguments that surely are not to be kept aside."""
 
 
 # -- ids ----------------------------------------------------------------------------------------
@@ -98,27 +115,49 @@ def dashed(id: str) -> str:
 # -- what scripts are given ---------------------------------------------------------------------
 
 
-def new(job: NewJob) -> tuple[object, ...]:
-    return (
-        bare(job.id),
-        job.task,
-        job.queue,
-        job.args,
-        job.priority,
-        job.run_at,
-        job.delay,
-        job.max_attempts,
-        job.key,
-        job.key_waiting,
-        job.context,
-    )
+def new(jobs: Sequence[NewJob]) -> tuple[bytes, list[tuple[object, ...]], list[tuple[object, ...]]]:
+    """Jobs as `insert.lua` takes them: each on its own, or plain ones together where they have much in common."""
+    ids = {job.id for job in jobs}
+    if len(ids) < len(jobs) or any(job.key is not None or job.context is not None or len(job.args) > _SHORT for job in jobs):
+        return b"", [_new(job) for job in jobs], []
+    alike: dict[tuple[object, ...], tuple[list[str], list[int], list[bytes]]] = {}
+    for job in jobs:
+        common = (job.task, job.queue, job.priority, job.run_at, job.delay)
+        together = alike.get(common)
+        if together is None:
+            together = alike[common] = ([], [], [])
+        head = _encode((job.task, job.queue, 0, 0, True, job.args, job.priority, job.max_attempts))[1:]
+        together[0].append(bare(job.id))
+        together[1].append(len(head))
+        together[2].append(head)
+    heads = b"".join([head for _, _, heads in alike.values() for head in heads])
+    return heads, [], [(*common, ids, lengths) for common, (ids, lengths, _) in alike.items()]
 
 
-def ended(end: Ended) -> tuple[object, ...]:
+def _new(job: NewJob) -> tuple[object, ...]:
+    head = (bare(job.id), job.task, job.queue, job.args, job.priority, job.run_at, job.delay, job.max_attempts)
+    return (*head, job.key, job.key_waiting, job.context)
+
+
+def ends(ended: Sequence[Ended]) -> tuple[object, list[tuple[object, ...]]]:
+    """Ends as `turn.lua` takes them: those that most are in four lists, and the others each on its own."""
+    ids, claims, tooks, results, rest = [], [], [], dict[int, str](), []
+    for end in ended:
+        outcome = end.outcome
+        if not end.keep or not isinstance(outcome, Succeeded):
+            rest.append(_end(end))
+            continue
+        ids.append(bare(end.id))
+        claims.append(end.claim)
+        tooks.append(end.took)
+        if outcome.result is not None:
+            results[len(ids)] = outcome.result
+    return (ids, claims, tooks, results) if ids else (), rest
+
+
+def _end(end: Ended) -> tuple[object, ...]:
     """[id, claim, outcome, took, keep, wait, excuse, looks, reason, result, type, message, trace], as far as they are set."""
     outcome, head = end.outcome, (bare(end.id), end.claim)
-    if outcome.__class__ is Succeeded and end.keep:  # what most are, and a match costs more than all the rest
-        return (*head, "succeeded", end.took, True, None, None, None, None, outcome.result)
     match outcome:
         case Succeeded(result):
             return (*head, "succeeded", end.took, end.keep, None, None, None, None, result)
@@ -168,13 +207,14 @@ def turn(answer: bytes) -> tuple[list[str], list[Claimed]]:
 
 
 def claimed(told: Told) -> Claimed:
-    id, job, texts = told
+    """A job that was claimed now; a plain one is told as it was before."""
+    job, texts = told.fields, told.texts
     return Claimed(
-        dashed(id),
+        dashed(told.id),
         job.task,
         job.queue,
         _text(job.args, _ARGS, texts) or "",
-        job.claim,
+        job.claim + job.plain,
         job.excused,
         job.max_attempts,
         job.priority,
@@ -190,9 +230,10 @@ def jobs(answer: bytes) -> list[JobRow]:
 
 
 def row(told: Told) -> JobRow:
-    id, job, texts = told
-    return JobRow(
-        id=dashed(id),
+    """A job as it is, with what stands behind its fields."""
+    job, texts = told.fields, told.texts
+    row = JobRow(
+        id=dashed(told.id),
         task=job.task,
         queue=job.queue,
         state=job.state,
@@ -216,6 +257,13 @@ def row(told: Told) -> JobRow:
         key_waiting=bool(job.key_waiting),
         context=_text(job.context, _CONTEXT, texts),
     )
+    if told.claim is None:
+        return row
+    row = replace(row, state=State.RUNNING, claim=told.claim, worker=told.worker, claimed_at=told.claimed_at)
+    if told.finished_at is None:
+        return row
+    ended = {"finished_at": told.finished_at, "took": told.took, "result": told.result, "reason": None}
+    return replace(row, state=State.SUCCEEDED, **ended)
 
 
 def _text(value: str | bool | None, field: str, texts: Texts) -> str | None:

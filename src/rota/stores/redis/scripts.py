@@ -56,9 +56,9 @@ def loading(script: Script) -> bytes:
     return command(b"SCRIPT", b"LOAD", script.text)
 
 
-def calling(script: Script, base: bytes, payload: bytes) -> bytes:
+def calling(script: Script, base: bytes, *given: bytes) -> bytes:
     """The command that runs it. The base of all keys carries the hash tag by which a cluster finds their node."""
-    return command(b"EVALSHA", script.digest, b"1", base, payload)
+    return command(b"EVALSHA", script.digest, b"1", base, *given)
 
 
 def command(*words: bytes) -> bytes:

@@ -24,8 +24,9 @@ end
 for _, worker in ipairs(call('ZRANGEBYSCORE', LEASES, '-inf', now)) do
   local row = call('HGET', WORKERS, worker)
   local name = row and cmsgpack.unpack(row)[NAME] or ''
-  if #lost < limit then
-    for _, id in ipairs(call('ZRANGE', running_key(worker), 0, limit - #lost - 1)) do lose(worker, name, id) end
+  for _, id in ipairs(call('HKEYS', running_key(worker))) do
+    if #lost == limit then break end
+    lose(worker, name, id)
   end
   settle()
   if call('EXISTS', running_key(worker)) == 0 then forget_worker(worker) end

@@ -2,7 +2,7 @@
 -- those who name what it makes.
 --
 -- KEYS[1] is the base of every key, with the hash tag that keeps them together. ARGV[1] is an array in MessagePack: the moment
--- first (nil for the server's clock), then what the script says. It ends with `return done(…)`: only that writes what changed.
+-- first (nil for the server's clock), then what the script says; ARGV[2] is what is packed already. It ends with `return done(…)`: only that writes what changed.
 
 local base = KEYS[1]
 local input = cmsgpack.unpack(ARGV[1])
@@ -15,12 +15,17 @@ if not now then
 end
 
 -- A job: an array in MessagePack under its id, which ends with the last field that is set. A text that is `true` here is long
--- and kept aside, so that a job that moves need not carry it.
-local TASK, QUEUE, ARGS, PRIORITY, MOST, CREATED, STATE, DUE, CLAIM, EXCUSED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local WORKER, CLAIMED, FINISHED, TOOK, KEY, FLEETING, LOOKS, CONTEXT = 11, 12, 13, 14, 15, 16, 17, 18
-local RESULT, REASON, PROGRESS, CANCELLING, ROOM, PLACES = 19, 20, 21, 22, 23, 24
-local FIELDS = 24
+-- and kept aside, so that a job that moves need not carry it. PLAIN says of a waiting job that nothing else depends on it: no key,
+-- no text aside, no limit. What most jobs go through is then written behind the array, and nothing of that is taken apart: once
+-- it is claimed CLAIM, WORKER and CLAIMED; once it has succeeded FINISHED, TOOK and RESULT as well. `load` brings it together.
+local TASK, QUEUE, CLAIM, EXCUSED, PLAIN, ARGS, PRIORITY, MOST, CREATED, STATE, DUE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+local WORKER, CLAIMED, FINISHED, TOOK, KEY, FLEETING, LOOKS, CONTEXT = 12, 13, 14, 15, 16, 17, 18, 19
+local RESULT, REASON, PROGRESS, CANCELLING, ROOM, PLACES = 20, 21, 22, 23, 24, 25
+local FIELDS = 25
+
 local LONG = 1000
+
+local PLAIN_HEAD = string.char(0x90 + DUE)
 
 local FINAL = {succeeded = true, failed = true, cancelled = true}
 
@@ -78,27 +83,41 @@ local VERSION, PAUSES = base .. ':version', base .. ':pauses'
 -- Commands cost more than what they do, so jobs and the sorted sets that find them are written when a script is done with them.
 
 local known, unsaved = {}, {} -- jobs as they are packed, by id: those that were read or written, and those still to be written
-local adding, removing = {}, {} -- members by key, scores before them where they are added
-local placed = {} -- ids of jobs that are in `adding`
+local adding, removing = {}, {} -- members of sorted sets by key, scores before them where they are added
+local starting, stopping = {}, {} -- running jobs by key, packed behind their ids where they start
+local placed = {} -- ids of jobs that were put where they are to be found
 local lines = {} -- what `line` told of, by key
+
+local function members_of(sets, key)
+  local members = sets[key]
+  if not members then
+    members = {}
+    sets[key] = members
+  end
+  return members
+end
 
 -- Put a job in a sorted set, or take it out. What is put in was taken out before, not after.
 local function add(key, score, id)
-  local members = adding[key]
-  if not members then
-    members = {}
-    adding[key] = members
-  end
+  local members = members_of(adding, key)
   members[#members + 1] = score
   members[#members + 1] = id
 end
 
 local function remove(key, id)
-  local members = removing[key]
-  if not members then
-    members = {}
-    removing[key] = members
-  end
+  local members = members_of(removing, key)
+  members[#members + 1] = id
+end
+
+-- The same of the jobs that a worker runs, which are kept whole there.
+local function start(key, id, packed)
+  local members = members_of(starting, key)
+  members[#members + 1] = id
+  members[#members + 1] = packed
+end
+
+local function stop(key, id)
+  local members = members_of(stopping, key)
   members[#members + 1] = id
 end
 
@@ -116,6 +135,8 @@ end
 
 -- Write what was changed so far, for what reads it from the store.
 local function settle()
+  for key, members in pairs(stopping) do in_pieces('HDEL', key, members) end
+  for key, members in pairs(starting) do in_pieces('HSET', key, members) end
   for key, members in pairs(removing) do in_pieces('ZREM', key, members) end
   for key, members in pairs(adding) do
     in_pieces('ZADD', key, members)
@@ -132,7 +153,7 @@ local function settle()
     jobs[#jobs + 1] = packed
   end
   for at = 1, #jobs, 1000 do call('MSET', unpack(jobs, at, math.min(at + 999, #jobs))) end
-  adding, removing, placed, unsaved = {}, {}, {}, {}
+  unsaved, adding, removing, starting, stopping, placed = {}, {}, {}, {}, {}, {}
 end
 
 -- -- lines --------------------------------------------------------------------------------------
@@ -173,9 +194,29 @@ local function before(one, other)
   return one.due < other.due or (one.due == other.due and one.head < other.head)
 end
 
--- Walk along the lines of these names in the order promised: answers a function that gives the next id and the key of its line.
--- About so many will be asked for. What is met may be taken off its line by `remove`, but not be written before the walk is over.
-local function walk_lines(kind, names, many)
+-- Append up to so many ids of these lines, which are of one priority, in order.
+local function merge(ids, taken, line_keys, many)
+  local walks = {}
+  for _, key in ipairs(line_keys) do
+    local walk = walker(key, math.min(1000, math.ceil(many / #line_keys) + 1))
+    if walk.head then walks[#walks + 1] = walk end
+  end
+  while #walks > 0 and #ids < many do
+    local first = 1
+    for other = 2, #walks do
+      if before(walks[other], walks[first]) then first = other end
+    end
+    local walk = walks[first]
+    ids[#ids + 1] = walk.head
+    taken[walk.key] = (taken[walk.key] or 0) + 1
+    walk.pass()
+    if not walk.head then table.remove(walks, first) end
+  end
+end
+
+-- The first so many jobs in the lines of these names, in the order promised, and how many of the first of each line they are, by
+-- its key. They stay there.
+local function first_in_line(kind, names, many)
   settle()
   local levels, priorities = {}, {}
   for _, name in ipairs(names) do
@@ -188,27 +229,23 @@ local function walk_lines(kind, names, many)
     end
   end
   table.sort(priorities)
-  local walks = {}
-  return function()
-    while #walks == 0 do
-      local priority = table.remove(priorities)
-      if not priority then return nil end
-      local keys = levels[string.format('%d', priority)]
-      for _, key in ipairs(keys) do
-        local walk = walker(key, math.min(1000, math.ceil(many / #keys) + 1))
-        if walk.head then walks[#walks + 1] = walk end
+  local ids, taken = {}, {}
+  for at = #priorities, 1, -1 do
+    local line_keys = levels[string.format('%d', priorities[at])]
+    if #line_keys > 1 then
+      merge(ids, taken, line_keys, many)
+    else
+      local found = call('ZRANGE', line_keys[1], 0, many - #ids - 1)
+      if #found > 0 then taken[line_keys[1]] = #found end
+      if #ids == 0 then
+        ids = found
+      else
+        for _, id in ipairs(found) do ids[#ids + 1] = id end
       end
     end
-    local first = 1
-    for other = 2, #walks do
-      if before(walks[other], walks[first]) then first = other end
-    end
-    local walk = walks[first]
-    local id, key = walk.head, walk.key
-    walk.pass()
-    if not walk.head then table.remove(walks, first) end
-    return id, key
+    if #ids >= many then break end
   end
+  return ids, taken
 end
 
 -- -- counting, ringing and the end --------------------------------------------------------------
@@ -216,19 +253,12 @@ end
 local counted = {} -- by queue, by task, by state: how many more there are
 local rung = false
 
-local function count(job, by)
-  local tasks = counted[job[QUEUE]]
-  if not tasks then
-    tasks = {}
-    counted[job[QUEUE]] = tasks
-  end
-  local states = tasks[job[TASK]]
-  if not states then
-    states = {}
-    tasks[job[TASK]] = states
-  end
-  states[job[STATE]] = (states[job[STATE]] or 0) + by
+local function count_many(queue, task, state, by)
+  local states = members_of(members_of(counted, queue), task)
+  states[state] = (states[state] or 0) + by
 end
+
+local function count(job, by) count_many(job[QUEUE], job[TASK], job[STATE], by) end
 
 -- Wake those who sleep, once the script is done.
 local function ring() rung = true end
@@ -262,16 +292,47 @@ end
 local function load(id)
   local packed = known[id]
   if packed == nil then packed = call('GET', job_key(id)) end
-  if packed then return cmsgpack.unpack(packed), packed end
+  if not packed then return nil end
+  local job, claim, worker, claimed, finished, took, result = cmsgpack.unpack(packed)
+  if claim then
+    job[STATE], job[CLAIM], job[WORKER], job[CLAIMED], job.parts = 'running', claim, worker, claimed, 4
+  end
+  if finished then
+    job[STATE], job[FINISHED], job[TOOK], job[RESULT], job[REASON], job[LOOKS], job.parts = 'succeeded', finished, took, result, nil, nil, 7
+  end
+  return job, packed
 end
 
 -- Have a job written, and answer it packed. Fields on which something else depends are changed by the functions below.
 local function save(id, job)
+  local state = job[STATE]
+  job[PLAIN] = (state == 'queued' or state == 'scheduled') and not (job[KEY] or job[ROOM] or job[PLACES])
+    and job[ARGS] ~= true and job[CONTEXT] ~= true and job[REASON] ~= true and job[PROGRESS] ~= true
+  job.parts = nil
   local last = FIELDS
   while job[last] == nil do last = last - 1 end
   local packed = array(last) .. pack(unpack(job, 1, last))
   known[id], unsaved[id] = packed, packed
+  if state == 'running' then start(running_key(job[WORKER]), id, packed) end
   return packed
+end
+
+-- What begins a plain job, if it is one: its task and its queue, packed, and the number of its claims.
+local function heading(packed)
+  local from = packed:byte() < 0xa0 and 2 or 4
+  local at = from
+  for _ = 1, 2 do
+    local kind, length = packed:byte(at, at + 1)
+    if kind >= 0xa0 and kind <= 0xbf then
+      at = at + 1 + kind - 0xa0
+    elseif kind == 0xd9 then
+      at = at + 2 + length
+    else
+      return nil
+    end
+  end
+  local claim, excused, plain = packed:byte(at, at + 2)
+  if claim < 0x7f and excused < 0x80 and plain == 0xc3 then return packed:sub(from, at - 1), claim end
 end
 
 -- Set one of a job's texts: ARGS, CONTEXT, RESULT, REASON or PROGRESS.
@@ -285,13 +346,13 @@ local function put(id, job, field, text)
   job[field] = text
 end
 
--- A job as an answer has it: its id, its fields, and by their numbers the texts that were kept aside.
+-- A job as an answer has it: its id, by their numbers the texts that are kept aside, and what it is.
 local function tell(id, job, packed)
   local texts
   if job[ARGS] == true or job[CONTEXT] == true or job[RESULT] == true or job[REASON] == true or job[PROGRESS] == true then
     texts = call('HGETALL', texts_key(id))
   end
-  return array(3) .. pack(id) .. packed .. pack(texts)
+  return array(2 + (job.parts or 1)) .. pack(id, texts) .. packed
 end
 
 -- Take a job out of what finds it by its state; `place` puts it where it is to be found by another. Between them its state, its
@@ -305,7 +366,7 @@ local function displace(id, job)
   elseif state == 'scheduled' then
     remove(SCHEDULED, id)
   elseif state == 'running' then
-    remove(running_key(job[WORKER]), id)
+    stop(running_key(job[WORKER]), id)
   elseif FINAL[state] then
     remove(finished_key(state), id)
   end
@@ -320,8 +381,6 @@ local function place(id, job)
     ring()
   elseif state == 'scheduled' then
     add(SCHEDULED, job[DUE], id)
-  elseif state == 'running' then
-    add(running_key(job[WORKER]), job[CLAIMED], id)
   elseif FINAL[state] then
     add(finished_key(state), job[FINISHED], id)
   end
@@ -396,7 +455,7 @@ local NAME, LEASE, STARTED, WORKER_FIELDS = 1, 7, 9, 10
 local function owned(worker, id)
   local job = load(id)
   if job and job[STATE] == 'running' and job[WORKER] == worker then return job end
-  remove(running_key(worker), id)
+  stop(running_key(worker), id)
 end
 
 -- Queue a job of a worker's again without using an attempt, save one that someone asked to cancel. Answers whether there was one.
