@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rota.errors import StoreError
 from rota.model import Vitals
-from rota.stores.redis import schema
+from rota.stores.redis import moving, schema
 from rota.stores.redis.client import Client
 
 _CROWDED = 0.9
@@ -27,7 +27,9 @@ def vitals(client: Client) -> Vitals:
         "most_memory_bytes": int(info.get("maxmemory", 0)),
         "layout": schema.VERSION,
     }
-    return Vitals(int(time[0]) * 1_000_000 + int(time[1]), _warnings(client, info), facts)
+    seal = moving.sealed(client)
+    warnings = ([] if seal is None else [seal.words]) + _warnings(client, info)
+    return Vitals(int(time[0]) * 1_000_000 + int(time[1]), warnings, facts)
 
 
 def _warnings(client: Client, info: Mapping[str, str]) -> list[str]:

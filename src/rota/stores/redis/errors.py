@@ -86,7 +86,7 @@ _KNOWN = (
         "Redis at {place} lets in nobody from another machine ({said}): set a password for it, and the address to bind to",
     ),
     _known(
-        r"(?i)certificate|wrong.version.number|ssl|tls",
+        r"(?i)\bSSL:|\[SSL|certificate verify|wrong version number|certificate is not valid",
         "the connection to Redis at {place} cannot be made as secure as it must be ({said}): see whether the server has TLS on "
         "this port, and to ssl_ca_certs in the URL",
     ),
@@ -109,9 +109,15 @@ _KNOWN = (
 """The first of these that fits is what matters most."""
 
 
+_SEALED = "SEALED "
+"""What a script answers where the store is sealed, with the words of the seal."""
+
+
 def meaning(error: Exception, place: str) -> StoreError:
     """What a driver's error means to whoever runs jobs, in one line."""
     said = " ".join(str(error).split()) or type(error).__name__
+    if said.startswith(_SEALED):
+        return StoreError(said.removeprefix(_SEALED))
     for each in _KNOWN:
         if each.words.search(f"{_code(error)}{said}"):
             return (StoreUnavailable if each.away else StoreError)(each.told.format(place=place, said=said))

@@ -59,6 +59,7 @@ class Fields(Struct, array_like=True, frozen=True, gc=False):
     progress: str | bool | None = None
     cancelling: bool | None = None
     room: tuple[str, str] | None = None
+    places: list[tuple[str, str]] | None = None
 
 
 Texts = list[str] | None
@@ -79,6 +80,9 @@ class Told(Struct, array_like=True, frozen=True, gc=False):
     result: str | None = None
 
 
+Attempt = tuple[int, int, str | None, Micros, str, Micros, str | None, str | None, str | None]
+"""[claim, attempt, worker, ended at, outcome, took, type, message, trace]"""
+
 _ARGS, _CONTEXT, _RESULT, _REASON, _PROGRESS = "6", "19", "20", "21", "22"
 _turn = msgpack.Decoder(tuple[list[str], list[Told]]).decode
 _jobs = msgpack.Decoder(list[Told]).decode
@@ -90,8 +94,7 @@ _losses = msgpack.Decoder(tuple[list[_Loss], Micros | None]).decode
 _promoted = msgpack.Decoder(tuple[int, Micros | None]).decode
 _pauses = msgpack.Decoder(tuple[Micros, list[tuple[str, tuple[Micros, Micros | None, str]]]]).decode
 _holders = msgpack.Decoder(list[int | str]).decode
-_Attempt = tuple[int, int, str | None, Micros, str, Micros, str | None, str | None, str | None]
-_attempt = msgpack.Decoder(_Attempt).decode
+_attempt = msgpack.Decoder(Attempt).decode
 _Task = tuple[str, int, int]
 _task = msgpack.Decoder(_Task).decode
 _encode = msgpack.Encoder().encode
@@ -184,10 +187,6 @@ def worker_row(worker: WorkerRow) -> tuple[object, ...]:
     return (*said, 0, trouble)
 
 
-def task_row(task: TaskRow) -> bytes:
-    return _encode((task.queue, task.priority, task.max_attempts))
-
-
 def storable(text: str) -> str:
     """Text without lone surrogates: one of them would keep a whole batch from being written."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
@@ -275,8 +274,12 @@ def _text(value: str | bool | None, field: str, texts: Texts) -> str | None:
 
 
 def attempt(packed: bytes) -> AttemptRow:
+    return attempt_row(_attempt(packed))
+
+
+def attempt_row(said: Attempt) -> AttemptRow:
     """An attempt. Without an error of its own it has a failure only where a reason was given."""
-    claim, number, worker, ended_at, outcome, took, kind, message, trace = _attempt(packed)
+    claim, number, worker, ended_at, outcome, took, kind, message, trace = said
     failure = None if message is None else Failure(kind or "", message, trace or "")
     return AttemptRow(claim, number, worker, ended_at, outcome, took, failure)
 

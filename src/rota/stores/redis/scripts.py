@@ -15,6 +15,8 @@ _FOLDER = Path(__file__).with_name("scripts")
 _COMMENT = re.compile(r"--[^\n]*\n?")
 _MAKING = re.compile(r"^local (?:function )?(\w+(?:, \w+)*)", re.MULTILINE)
 """The names that a stretch of the prelude makes."""
+_UNSEALED = re.compile(r"It only reads\.|It works beneath a seal\.")
+"""What a script says that a seal does not keep from working."""
 
 
 class Script(Struct, frozen=True):
@@ -39,16 +41,16 @@ def _needed(text: str) -> str:
 
     The server makes all of this anew at each call: of a lone job's insert the whole would take a quarter.
     """
-    first, *stretches = (_FOLDER / "prelude.lua").read_text().split("\n\n")
+    head, first, *stretches = (_FOLDER / "prelude.lua").read_text().split("\n\n")
     words = set(re.findall(r"\w+", _COMMENT.sub("", text)))
     needed = []
     for stretch in reversed(stretches):
         code = _COMMENT.sub("", stretch)
         made = {name for names in _MAKING.findall(code) for name in re.findall(r"\w+", names)}
-        if made & words or code.startswith("local base"):
+        if made & words or (made == {"sealed"} and not _UNSEALED.search(text)):
             needed.append(stretch)
             words.update(re.findall(r"\w+", code))
-    return "\n\n".join([first, *reversed(needed)])
+    return "\n\n".join([head, first, *reversed(needed)])
 
 
 def loading(script: Script) -> bytes:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import msgpack
+from msgspec.structs import astuple
 
 from rota.clock import Micros
 from rota.errors import ConfigError, NotSupported, StoreError
@@ -26,15 +27,17 @@ from rota.model import (
     Pulse,
     Reaped,
     Report,
+    Seal,
     Settled,
     TaskRow,
     Turn,
     Vitals,
+    Whole,
     WorkerRow,
 )
 from rota.stores.finishing import has_succeeded
 from rota.stores.given import flag, number, text, whole
-from rota.stores.redis import checks, records, schema
+from rota.stores.redis import checks, moving, records, schema
 from rota.stores.redis.adding import insert
 from rota.stores.redis.client import MANY, Client, pieces
 from rota.stores.redis.connections import Connections, Waits
@@ -128,10 +131,8 @@ class RedisStore:
         return insert(self._ready(), jobs, now)
 
     def declare(self, tasks: Sequence[TaskRow]) -> None:
-        words = [word for each in tasks for word in (each.name.encode(), records.task_row(each))]
-        if words:
-            client = self._ready()
-            client.send(b"HSET", client.key("tasks"), *words)
+        if tasks:
+            self._ready().run("declare", [astuple(task) for task in tasks])
 
     def declared(self, name: str) -> TaskRow | None:
         client = self._ready()
@@ -242,6 +243,28 @@ class RedisStore:
 
     def vitals(self) -> Vitals:
         return checks.vitals(self._ready())
+
+    # -- moving to another store ----------------------------------------------------------------
+
+    def seal(self, seal: Seal) -> None:
+        moving.seal(self._ready(), seal)
+
+    def unseal(self, id: str) -> bool:
+        return moving.unseal(self._ready(), id)
+
+    def sealed(self) -> Seal | None:
+        return moving.sealed(self._ready())
+
+    def dump(self, after: str | None, limit: int) -> list[Whole]:
+        return moving.dump(self._ready(), after, limit)
+
+    def load(self, seal: str, jobs: Sequence[Whole], now: Micros | None = None) -> int:
+        return moving.load(self._ready(), seal, jobs, now)
+
+    def declarations(self) -> list[TaskRow]:
+        return moving.declarations(self._ready())
+
+    # -------------------------------------------------------------------------------------------
 
     def _ready(self) -> Client:
         """What runs scripts, once the store is open."""

@@ -1,4 +1,4 @@
--- The jobs with these ids: [now, ids].
+-- The jobs with these ids: [now, ids]. It only reads.
 
 local told = {}
 fetch(input[2])

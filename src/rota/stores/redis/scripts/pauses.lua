@@ -1,4 +1,4 @@
--- Every pause that was not ended by hand, and the moment: [now].
+-- Every pause that was not ended by hand, and the moment: [now]. It only reads.
 
 local told = {}
 local pauses = call('HGETALL', PAUSES)

@@ -14,6 +14,12 @@ if not now then
   now = time[1] * 1000000 + time[2]
 end
 
+local SEAL = base .. ':seal'
+
+-- Where the store is sealed nothing changes, save by scripts that say of themselves that they work beneath a seal.
+local sealed = call('HGET', SEAL, 'words')
+if sealed then return redis.error_reply('SEALED ' .. sealed) end
+
 -- A job: an array in MessagePack under its id, which ends with the last field that is set. A text that is `true` here is long
 -- and kept aside, so that a job that moves need not carry it. PLAIN says of a waiting job that nothing else depends on it: no key,
 -- no text aside, no limit. What most jobs go through is then written behind the array, and nothing of that is taken apart: once
@@ -77,7 +83,7 @@ local SCHEDULED, SLEEPERS, RING = base .. ':scheduled', base .. ':sleepers', bas
 
 local WORKERS, LEASES = base .. ':workers', base .. ':leases'
 
-local VERSION, PAUSES = base .. ':version', base .. ':pauses'
+local VERSION, PAUSES, TASKS = base .. ':version', base .. ':pauses', base .. ':tasks'
 
 -- -- what is written together -------------------------------------------------------------------
 -- Commands cost more than what they do, so jobs and the sorted sets that find them are written when a script is done with them.

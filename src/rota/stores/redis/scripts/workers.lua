@@ -1,4 +1,4 @@
--- Every known worker: its id, its row as it joined, until when its lease is, and whether it sleeps.
+-- Every known worker: its id, its row as it joined, until when its lease is, and whether it sleeps. It only reads.
 
 local told = {}
 local rows = call('HGETALL', WORKERS)
