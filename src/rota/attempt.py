@@ -35,7 +35,7 @@ class Run:
 
     __slots__ = (
         "cancel", "deadline", "ended", "finished", "finishing", "interrupted", "job", "noticed", "places", "progress",
-        "raised", "refusal", "result", "started", "stop", "task", "worker",
+        "raised", "refusal", "result", "started", "stop", "tallied", "task", "worker",
     )  # fmt: skip
 
     def __init__(self, job: Claimed, task: Task[..., Any, Any], worker: str = "") -> None:
@@ -56,7 +56,9 @@ class Run:
         self.cancel: Callable[[], object] | None = None
         """Interrupts the body from another thread, where it can be."""
         self.places: Places = ()
-        """Whether it took a place of a limit."""
+        """The places of limits that it took."""
+        self.tallied = False
+        """Whether the worker alone counts them."""
         self.refusal: Exception | None = None
         """Why its body cannot begin, where that is known before."""
         self.raised: Raised | None = None

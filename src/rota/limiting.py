@@ -9,7 +9,7 @@ from typing import Any
 
 from rota.clock import SECOND
 from rota.errors import NotSupported
-from rota.model import Again, Claimed, Closing, Failed, Outcome
+from rota.model import Again, Ample, Claimed, Closing, Failed, Outcome
 from rota.rules.instances import BadKey, Instance, by_name, instances_of
 from rota.rules.limits import ConcurrencyOption, Declared, RateOption, agree, in_force, limits_of
 from rota.rules.sizes import Concurrency, Size
@@ -82,6 +82,27 @@ class Limiting:
     def roomy(self) -> bool:
         """Whether each limit leaves places to jobs that are claimed ahead; a rate's are to start as they are claimed."""
         return all(isinstance(limit.size, Concurrency) and limit.size.most >= _ROOMY for limit in self._declared.values())
+
+    def ample(self, many: int) -> Ample | None:
+        """What a claim of so many may take in one step while limits are far from full; `None` where it has to look at each job."""
+        from rota.rules.admission import spare_for
+
+        if any(limit.key is not None for limit in self._declared.values()):
+            return None
+        sizes = self.sizes({})
+        rooms = {(room.limit, room.key) for limited in self._tasks.values() for room in limited.rooms}
+        enough = [(name, key, spare_for(many, sizes.get(name))) for name, key in sorted(rooms)]
+        if any(spare < 0 for _, _, spare in enough):
+            return None
+        places = {task: tuple((room.limit, room.key) for room in limited.rooms) for task, limited in self._tasks.items()}
+        return Ample(tuple(enough), places)
+
+    @property
+    def most_ahead(self) -> int:
+        """How many places claims ahead may take under each limit, if that is one of concurrency alone."""
+        from rota.rules.admission import most_ahead
+
+        return min(most_ahead(limit.size.most) for limit in self._declared.values() if isinstance(limit.size, Concurrency))
 
     def poll_within(self, seconds: float) -> float:
         """How long a worker may sleep that would look for work each so many seconds: see `rules.admission.poll_within`."""

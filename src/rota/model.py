@@ -118,6 +118,24 @@ Places = tuple[tuple[str, str], ...]
 """Rooms of limits, by name and key."""
 
 
+class Ample(Struct, frozen=True):
+    """What a claim may take under limits that are far from full, without looking at each job: see `Line.ample`."""
+
+    rooms: tuple[tuple[str, str, int], ...]
+    """The rooms of all jobs that may come, by name and key, and how many places may be taken in each before more are."""
+    places: Mapping[str, Places]
+    """The rooms that the jobs of each task need."""
+
+
+class Tally(Struct, frozen=True):
+    """How many places a worker has by claims that did not note them one by one (`Ask.ample`)."""
+
+    rooms: Mapping[tuple[str, str], int]
+    """How many more, or with a minus fewer, than it told last, by the name and key of the room."""
+    whole: bool = False
+    """Whether they are all that it has instead, whatever it told."""
+
+
 class Round(Struct, frozen=True):
     """What a claim under limits did."""
 
@@ -220,6 +238,8 @@ class Ask(Struct, frozen=True):
     behind: Mapping[str, Claimed] = {}
     """The job that was last in the order of each queue in an earlier claim. A store in which claims walk over what is gone may
     begin behind it, so that of jobs with its priority one due before it waits for a claim without this."""
+    ample: Ample | None = None
+    """Claim under these limits, for a line that can; nothing is claimed where one may not be far from full."""
 
 
 class Claimed(Struct, frozen=True, gc=False):
@@ -469,21 +489,6 @@ class AttemptRow(Struct, frozen=True):
     failure: Failure | None
 
 
-class Filter(Struct, frozen=True):
-    """Which jobs: each field that is set narrows the choice."""
-
-    states: tuple[State, ...] = ()
-    queue: str | None = None
-    task: str | None = None
-    key: str | None = None
-    worker: str | None = None
-
-
-class Edit(Struct, frozen=True):
-    """What a waiting job is to be from now on; what is not set stays as it is. At most one of `run_at` and `delay` is set."""
-
-    priority: int | None = None
-    queue: str | None = None
 class Whole(Struct, frozen=True):
     """A job with all that belongs to it, as it goes from one store to another."""
 
@@ -540,6 +545,21 @@ class Seal(Struct, frozen=True):
         return " ".join(said.split())
 
 
+class Filter(Struct, frozen=True):
+    """Which jobs: each field that is set narrows the choice."""
+
+    states: tuple[State, ...] = ()
+    queue: str | None = None
+    task: str | None = None
+    key: str | None = None
+    worker: str | None = None
+
+
+class Edit(Struct, frozen=True):
+    """What a waiting job is to be from now on; what is not set stays as it is. At most one of `run_at` and `delay` is set."""
+
+    priority: int | None = None
+    queue: str | None = None
     run_at: Micros | None = None
     delay: Micros | None = None
     """How long from the store's now until it is due."""

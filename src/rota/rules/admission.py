@@ -168,7 +168,7 @@ class _Room:
         match size:
             case Concurrency(most):
                 self.left = most - self._before.running if opens_now else 0
-                self.left_ahead = _ahead(most) - self._before.running
+                self.left_ahead = most_ahead(most) - self._before.running
             case Rate():  # the jobs under it are to start as they are let in
                 self.left = 1 if opens_now else 0
                 self.left_ahead = 0
@@ -206,10 +206,10 @@ def spare_for(many: int, size: Size | None) -> int:
     >>> spare_for(100, Concurrency(1000)), spare_for(8, Concurrency(2)), spare_for(8, None), spare_for(8, Concurrency(100_000))
     (800, -1, -1, 1000)
     """
-    return max(-1, min(_NOTED, _ahead(size.most) - many)) if isinstance(size, Concurrency) else -1
+    return max(-1, min(_NOTED, most_ahead(size.most) - many)) if isinstance(size, Concurrency) else -1
 
 
-def _ahead(most: int) -> int:
+def most_ahead(most: int) -> int:
     """How many of so many places may be taken by jobs that wait for a slot."""
     return max(most // 2, most - _SPARE)
 

@@ -42,6 +42,7 @@ from rota.model import (
     Seal,
     Settled,
     State,
+    Tally,
     TaskRow,
     Turn,
     Unfinished,
@@ -78,8 +79,22 @@ class Line(Protocol):
     ahead: int
     """How many turns may be under way: more than one where the store can work on the next while an answer is looked at."""
 
-    def post(self, worker: str, ends: Sequence[Ended], ask: Ask | None = None, now: Micros | None = None) -> None:
-        """Send a turn: what `Store.finish` does, or without `ends` what `Store.claim` does."""
+    ample: bool
+    """Whether a turn may claim under limits that are far from full (`Ask.ample`), with no step of its own for them."""
+
+    def post(
+        self,
+        worker: str,
+        ends: Sequence[Ended],
+        ask: Ask | None = None,
+        now: Micros | None = None,
+        tally: Tally | None = None,
+    ) -> None:
+        """Send a turn: what `Store.finish` does, or without `ends` what `Store.claim` does.
+
+        Where claims are ample, `tally` says how many places the worker has by them without `ends`; the store adds those that
+        this turn takes, and forgets all of it with the worker.
+        """
         ...
 
     def answered(self) -> Turn | None:

@@ -46,6 +46,7 @@ class Link(Protocol):
     """What a worker's line needs of a database: see `rota.stores.base.Line`. Owned by one thread."""
 
     ahead: int
+    ample: bool
 
     def send(self, calls: Sequence[Call], durable: bool) -> None:
         """Run these as one transaction; the answers come later, in the order of the transactions."""
@@ -106,7 +107,6 @@ class Database(Protocol):
         """
         ...
 
-    def insert(self, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]: ...
     def seal(self, seal: Seal) -> None: ...
 
     def unseal(self, id: str) -> bool: ...
@@ -117,6 +117,7 @@ class Database(Protocol):
         """The same as `work`, beneath the seal with this id: it keeps all others from writing, and not `do`."""
         ...
 
+    def insert(self, jobs: Iterable[NewJob], now: Micros | None) -> list[Inserted]: ...
 
     def rest(self, worker: str, asleep: bool) -> None: ...
 

@@ -142,6 +142,115 @@ where id = any(array(
 and (select case when :durable then '' else set_config('synchronous_commit', 'off', true) end) is not null
 returning id, task, queue, args, claim, excused, max_attempts, priority, due, key, looks, context
 
+-- name: claim_amply
+-- Claim under limits that are far from full, whose rooms are locked. Rooms: [name, key, enough]; places: rooms [name, key] by task;
+-- tally: [name, key, how many more], as in `tell_places`, to which the places are added that are taken now.
+-- Nothing is claimed while a room is to be looked at. Of the first queued jobs those stay that need a room in which more places are
+-- taken than enough, which holds jobs, is closed, or whose limit was set another size; and those that a limit had held: a claim
+-- that counts looks at them.
+with me as (select id from rota_workers where id = :worker for key share),
+scarce as materialized (
+    select jsonb_build_array(room -> 0, room -> 1) as room
+    from jsonb_array_elements(:rooms) as o (room)
+    where (select coalesce(sum(taken), 0) from rota_places where name = room ->> 0 and key = room ->> 1)
+        + (select coalesce(sum(taken), 0) from rota_tallies where name = room ->> 0 and key = room ->> 1)
+        + (select coalesce(sum((own ->> 2)::bigint), 0)
+           from jsonb_array_elements(:tally) as own
+           where own ->> 0 = room ->> 0 and own ->> 1 = room ->> 1)
+        > (room ->> 2)::bigint
+       or exists (select 1 from rota_limits where name = room ->> 0)
+       or exists (
+           select 1
+           from rota_rooms
+           where name = room ->> 0 and key = room ->> 1 and (look_at is not null or closed_until > :now)
+       )
+),
+kept_out as materialized (
+    select coalesce(array_agg(task), '{}') as tasks
+    from jsonb_each(:places) as known (task, rooms)
+    where exists (select 1 from scarce where rooms @> jsonb_build_array(room))
+),
+taken as (
+    update rota_jobs
+    set worker = :worker, claim = claim + 1, claimed_at = :now, key = case when key_waiting then null else key end
+    where id = any(array(
+        select found.id
+        from (
+            select first.*
+            from me
+            cross join lateral (
+                select last ->> 0 as queue, (last ->> 1)::bigint as priority, (last ->> 2)::bigint as due, (last ->> 3)::uuid as id
+                from jsonb_array_elements(:behind) as last
+            ) as q
+            cross join lateral (
+                select * from (
+                    select id, task, priority, due, held_limit
+                    from rota_jobs
+                    where queue = q.queue and state = 'queued' and worker is null and priority > q.priority
+                    order by priority desc, due, id
+                    limit :limit
+                    for update skip locked
+                ) as greater
+                union all
+                select * from (
+                    select id, task, priority, due, held_limit
+                    from rota_jobs
+                    where queue = q.queue and state = 'queued' and worker is null and priority = q.priority
+                      and (due, id) > (q.due, q.id)
+                    order by due, id
+                    limit :limit
+                    for update skip locked
+                ) as equal
+                union all
+                select * from (
+                    select id, task, priority, due, held_limit
+                    from rota_jobs
+                    where queue = q.queue and state = 'queued' and worker is null and priority < q.priority
+                    order by priority desc, due, id
+                    limit :limit
+                    for update skip locked
+                ) as less
+                limit :limit
+            ) as first
+            order by first.priority desc, first.due, first.id
+            limit case when exists (select 1 from rota_rooms where look_at <= :now and name in :names) then 0 else :limit end
+        ) as found
+        where held_limit is null and not (task = any((select tasks from kept_out)::text[]))
+    ))
+    returning id, task, queue, args, claim, excused, max_attempts, priority, due, key, looks, context
+),
+told as (
+    insert into rota_tallies (name, key, worker, taken)
+    select room ->> 0, room ->> 1, :worker, sum(many)
+    from (
+        select own as room, (own ->> 2)::bigint as many from jsonb_array_elements(:tally) as own
+        union all
+        select place, many
+        from (select task, count(*) as many from taken group by task) as each
+        cross join lateral jsonb_array_elements(:places -> task) as place
+    ) as summand
+    where exists (select 1 from me)
+    group by 1, 2
+    on conflict (name, key, worker) do update set taken = greatest(0, rota_tallies.taken + excluded.taken) where excluded.taken <> 0
+)
+select * from taken
+
+-- name: tell_places
+-- Keep how many places a known worker, whose row is locked, has in rooms besides those that are noted: [name, key, how many more]
+-- than it told last, or all that it has.
+with told as (
+    select own ->> 0 as name, own ->> 1 as key, (own ->> 2)::integer as many
+    from jsonb_array_elements(:tally) as own
+    where exists (select 1 from rota_workers where id = :worker)
+), others as (
+    delete from rota_tallies
+    where :whole and worker = :worker and not exists (select 1 from told where (told.name, told.key) = (rota_tallies.name, rota_tallies.key))
+)
+insert into rota_tallies (name, key, worker, taken)
+select name, key, :worker, many from told
+on conflict (name, key, worker) do update
+set taken = greatest(0, case when :whole then excluded.taken else rota_tallies.taken + excluded.taken end)
+
 -- name: succeed
 -- Move jobs that succeeded to the history, where the attempt still counts: [claim, took, result] by id.
 with done as (
@@ -253,6 +362,17 @@ select (select count(*) from promoted),
 -- name: dead
 -- The workers whose lease ran out, their rows locked so that they can neither claim nor beat until they are dealt with.
 select id, name from rota_workers where lease_until <= :now order by id for update skip locked
+
+-- name: forget_all
+-- Forget those of these workers that hold no job any more, and what they counted, and answer which.
+with gone as (
+    delete from rota_workers
+    where id in :workers and id not in (select worker from rota_jobs where worker in :workers)
+    returning id
+), uncounted as (
+    delete from rota_tallies where worker = any(array(select id from gone))
+)
+select id from gone
 
 -- name: lock_worker
 -- Keep a worker from claiming until the transaction ends.
@@ -479,7 +599,8 @@ on conflict (name, key) do update set name = excluded.name where false
 -- name: measure
 -- What is known of these rooms: [name, key, enough]. Where more places than enough are noted, those that count are counted, and
 -- notes are named of which none does.
-select o.room ->> 0, o.room ->> 1, r.started_at, r.closed_until, r.opens_at, r.look_at, p.taken, c.running, c.over, :now
+select o.room ->> 0, o.room ->> 1, r.started_at, r.closed_until, r.opens_at, r.look_at, p.taken + t.taken, c.running + t.taken,
+       c.over, :now
 from jsonb_array_elements(:rooms) as o (room)
 cross join lateral (
     select started_at, closed_until, opens_at, look_at from rota_rooms where name = o.room ->> 0 and key = o.room ->> 1 offset 0
@@ -488,13 +609,16 @@ cross join lateral (
     select coalesce(sum(taken), 0) as taken from rota_places where name = o.room ->> 0 and key = o.room ->> 1
 ) as p
 cross join lateral (
+    select coalesce(sum(taken), 0) as taken from rota_tallies where name = o.room ->> 0 and key = o.room ->> 1
+) as t
+cross join lateral (
     select sum(noted.running)::bigint as running, json_agg(noted.id) filter (where noted.running = 0)::text as over
     from (
         select id,
                (select count((select 1 from rota_jobs where id = place.job::uuid and claim = place.claim::integer and worker is not null))
                 from jsonb_each_text(jobs) as place (job, claim)) as running
         from rota_places
-        where name = o.room ->> 0 and key = o.room ->> 1 and p.taken > (o.room ->> 2)::bigint
+        where name = o.room ->> 0 and key = o.room ->> 1 and p.taken + t.taken > (o.room ->> 2)::bigint
         offset 0
     ) as noted
 ) as c
@@ -504,10 +628,15 @@ cross join lateral (
 delete from rota_places where id = any(array(select value::bigint from jsonb_array_elements_text(:over)))
 
 -- name: rooms_taken
--- The rooms in which these jobs may have places. This reads all notes of places, of which there are few, and few need it.
-select distinct name, key
+-- The rooms in which these jobs may have places: as noted, or as some worker counts. This reads all notes of places, of which
+-- there are few, and few need it.
+select name, key
 from rota_places
 where jobs ?| :ids::text[]
+union
+select name, key
+from rota_tallies
+where taken > 0
 
 -- name: occupy
 -- Note the places that jobs take: [name, key, how many, claim by id].
@@ -643,7 +772,8 @@ select * from (
            (select count((select 1 from rota_jobs where id = place.job::uuid and claim = place.claim::integer and worker is not null))
             from rota_places as p
             cross join lateral jsonb_each_text(p.jobs) as place (job, claim)
-            where p.name = r.name and p.key = r.key) as running,
+            where p.name = r.name and p.key = r.key)
+         + (select coalesce(sum(taken), 0) from rota_tallies as t where t.name = r.name and t.key = r.key) as running,
            (select count(*) from rota_jobs where state = 'held' and held_limit = r.name and held_key = r.key) as held,
            started_at, closed_until
     from rota_rooms as r
@@ -665,6 +795,7 @@ where look_at is null
          and (select true from rota_jobs
               where id = place.job::uuid and claim = place.claim::integer and worker is not null)
        limit 1) is null
+  and not exists (select 1 from rota_tallies as t where t.name = r.name and t.key = r.key)
 limit :limit
 
 -- name: prune_rooms
@@ -684,6 +815,7 @@ with gone as (
                  and (select true from rota_jobs
                       where id = place.job::uuid and claim = place.claim::integer and worker is not null)
                limit 1) is null
+          and not exists (select 1 from rota_tallies as t where t.name = r.name and t.key = r.key)
         limit :limit
         for update skip locked
     ))

@@ -21,6 +21,7 @@ class PostgresLine:
     """
 
     ahead = 2
+    ample = True
 
     def __init__(self, pool: Pool, queries: Queries) -> None:
         self._pool = pool

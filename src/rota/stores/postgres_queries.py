@@ -10,13 +10,13 @@ from typing import Any
 from rota.stores import queries
 from rota.stores.database import Params
 
-_TABLE = re.compile(r"\brota_(?:jobs|history|attempts|workers|tasks|rooms|places|slots|limits|queues|migrations)\b")
+_TABLE = re.compile(r"\brota_(?:jobs|history|attempts|workers|tasks|rooms|places|tallies|slots|limits|queues|migrations)\b")
 _PARAMETER = re.compile(r"(?:\bin )?(?<!:):([a-z_]+)")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").fullmatch
 
 _TYPES = {
-    **dict.fromkeys(("behind", "closes", "ends", "held", "jobs", "over", "places", "reports", "rooms"), "jsonb"),
-    **dict.fromkeys(("asleep", "durable", "among_live", "among_finished", "key_waiting"), "boolean"),
+    **dict.fromkeys(("behind", "closes", "ends", "held", "jobs", "over", "places", "reports", "rooms", "tally"), "jsonb"),
+    **dict.fromkeys(("asleep", "durable", "whole", "among_live", "among_finished", "key_waiting"), "boolean"),
     **dict.fromkeys(("age", "delay", "lease", "limit", "many", "pid", "run_at", "span", "until", "now", "wait"), "bigint"),
     **dict.fromkeys(("priority", "max_attempts", "concurrency", "excuse", "needs", "number"), "integer"),
     **dict.fromkeys(("job_id", "before"), "uuid"),

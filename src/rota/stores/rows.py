@@ -11,6 +11,7 @@ from rota.clock import Micros
 from rota.model import (
     FINAL,
     Again,
+    Ample,
     Ask,
     AttemptRow,
     Cancelled,
@@ -27,6 +28,7 @@ from rota.model import (
     Snoozed,
     State,
     Succeeded,
+    Tally,
     WorkerRow,
 )
 from rota.stores.database import Call, Params, Row
@@ -64,11 +66,38 @@ def job_params(job: NewJob, now: Micros | None) -> Params:
 
 def claim_call(ask: Ask, now: Micros | None, wades: bool) -> Call:
     """The query that claims; where claims wade through what is gone, from behind the last claimed if that is known."""
-    queues = list(dict.fromkeys(ask.queues))
     params = {"worker": ask.worker, "limit": ask.limit, "now": now}
     if not ask.behind or not wades:
-        return "claim", params | {"queues": queues}
-    return "claim_behind", params | {"behind": as_json([_position(name, ask.behind.get(name)) for name in queues])}
+        return "claim", params | {"queues": list(dict.fromkeys(ask.queues))}
+    return "claim_behind", params | {"behind": _behind(ask)}
+
+
+def claim_amply_call(ask: Ask, ample: Ample, tally: Tally | None, now: Micros | None) -> Call:
+    """The query that claims as `Ask.ample` says, in rooms that are locked, and adds the places to what the tally changes."""
+    return "claim_amply", {
+        "worker": ask.worker,
+        "behind": _behind(ask),
+        "limit": ask.limit,
+        "rooms": as_json(ample.rooms),
+        "places": as_json(ample.places),
+        "names": [name for name, _, _ in ample.rooms],
+        "tally": tally_json(tally),
+        "now": now,
+    }
+
+
+def lock_rooms_calls(rooms: Iterable[tuple[str, str]]) -> list[Call]:
+    """The query that locks these rooms, if there are any, in the order of all who lock some."""
+    return [("lock_rooms", {"rooms": as_json(sorted(rooms))})] if rooms else []
+
+
+def tally_json(tally: Tally | None) -> str:
+    return as_json([] if tally is None else [(name, key, many) for (name, key), many in tally.rooms.items()])
+
+
+def _behind(ask: Ask) -> str:
+    """The job in the order of each queue behind which to claim."""
+    return as_json([_position(name, ask.behind.get(name)) for name in dict.fromkeys(ask.queues)])
 
 
 def _position(queue: str, last: Claimed | None) -> tuple[str, int, Micros, str]:
@@ -113,12 +142,13 @@ def end_calls(worker: str, ends: Sequence[Ended], now: Micros | None) -> list[Ca
     return [(query, _batch(worker, which, now)) for query, which in written if which]
 
 
-def giving_back_calls(ends: Sequence[Ended], now: Micros | None) -> list[Call]:
+def giving_back_calls(ends: Sequence[Ended], now: Micros | None, told: Iterable[tuple[str, str]] = ()) -> list[Call]:
     """The queries that tell of the places of limits which these attempts gave back, after those that ended them.
 
-    Each locks the rooms that it writes; where some are closed as well, all are locked first, in one order.
+    So it is told of the rooms for which a worker `told` all that it has. Each locks the rooms that it writes; where some are closed
+    as well, all are locked first, in one order.
     """
-    freed = {room for end in ends for room in end.places}
+    freed = {*told, *(room for end in ends for room in end.places)}
     closes = [(*room, end.closes_for) for end in ends for room in end.closes]
     calls: list[Call] = []
     if closes:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from rota.bell import Bell
 from rota.clock import Micros
-from rota.model import Ask, Claimed, Ended, Turn
+from rota.model import Ask, Claimed, Ended, Tally, Turn
 from rota.stores import rows
 from rota.stores.database import Call, Database, Row
 
-_CLAIMS = frozenset({"claim", "claim_behind"})
+_CLAIMS = frozenset({"claim", "claim_behind", "claim_amply"})
 
 
 class SqlLine:
@@ -21,10 +21,18 @@ class SqlLine:
         self._database = database
         self._link = database.line()
         self.ahead = self._link.ahead
+        self.ample = self._link.ample
         self._posted: deque[list[Call]] = deque()
 
-    def post(self, worker: str, ends: Sequence[Ended], ask: Ask | None = None, now: Micros | None = None) -> None:
-        calls = turn_calls(self._database, worker, ends, ask, now)
+    def post(
+        self,
+        worker: str,
+        ends: Sequence[Ended],
+        ask: Ask | None = None,
+        now: Micros | None = None,
+        tally: Tally | None = None,
+    ) -> None:
+        calls = turn_calls(self._database, worker, ends, ask, now, tally)
         if calls:
             self._link.send(calls, durable=bool(ends))
         self._posted.append(calls)
@@ -61,13 +69,33 @@ class SqlLine:
         self._link.close()
 
 
-def turn_calls(database: Database, worker: str, ends: Sequence[Ended], ask: Ask | None, now: Micros | None) -> list[Call]:
-    """The queries of a turn; none when there is nothing to write and a look shows that there is nothing to claim."""
+def turn_calls(
+    database: Database,
+    worker: str,
+    ends: Sequence[Ended],
+    ask: Ask | None,
+    now: Micros | None,
+    tally: Tally | None = None,
+) -> list[Call]:
+    """The queries of a turn; none when there is nothing to write and a look shows that there is nothing to claim.
+
+    Of a worker and rooms everybody locks the worker first, and then all rooms in one order.
+    """
     calls = rows.end_calls(worker, ends, now)
-    calls += rows.giving_back_calls(ends, now)
+    ample = None if ask is None else ask.ample
+    if tally is not None:
+        calls.insert(0, ("me", {"worker": worker}))
+        calls += rows.lock_rooms_calls(
+            {*tally.rooms, *(() if ample is None else ((name, key) for name, key, _ in ample.rooms))}
+        )
+        if ample is None:
+            calls.append(("tell_places", {"worker": worker, "tally": rows.tally_json(tally), "whole": tally.whole}))
+    calls += rows.giving_back_calls(ends, now, tally.rooms if tally is not None and tally.whole else ())
     if any(query == "put_back" for query, _ in calls):
         calls.append(("ring", {}))
-    if ask is not None and ask.limit > 0 and ask.queues:
+    if ask is not None and ample is not None:
+        calls.append(rows.claim_amply_call(ask, ample, tally, now))
+    elif ask is not None and ask.limit > 0 and ask.queues:
         sure_of_nothing = not calls and database.looks_first and not database.read("peek", {"queues": list(ask.queues)})
         if not sure_of_nothing:
             calls.append(rows.claim_call(ask, now, database.wades))

@@ -38,6 +38,7 @@ class DirectLine:
     """Runs each turn as it is sent, and sleeps on a watch."""
 
     ahead = 1
+    ample = False
 
     def __init__(self, send: Callable[[Sequence[Call], bool], list[list[Row]]], watch: Watch) -> None:
         self._send = send

@@ -5,6 +5,7 @@
 - `within`: jobs that their bodies finished within transactions of their own.
 - `recorder`: outcomes, as the store is given them and as people are told.
 - `restraint`: how far ahead jobs under limits are claimed.
+- `tally`: the places of limits that the worker counts itself.
 - `lookout`: when the ledger looks for work, and under which queues.
 - `pulse`: the thread that keeps the lease, reaps and prunes.
 - `threads`, `coroutines`: what runs bodies (the runners).

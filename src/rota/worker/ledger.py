@@ -13,12 +13,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rota.app import Rota
 from rota.attempt import Run
 from rota.bell import Bell
 from rota.errors import SchemaMismatch, StoreUnavailable
-from rota.model import Ask, Claimed, Ended, Places, Turn
+from rota.model import Ask, Claimed, Ended, Places, Tally, Turn
 from rota.rules.decide import unknown
 from rota.rules.pace import STALE_SECONDS, Pace
 from rota.stores.base import Line, Store
@@ -33,6 +34,7 @@ from rota.worker.recorder import Handed, Recorder
 from rota.worker.restraint import Restraint
 from rota.worker.signs import Signs
 from rota.worker.stopping import Stopping, hand_back
+from rota.worker.tally import TallyBook
 from rota.worker.within import Within
 
 if TYPE_CHECKING:  # without limits nothing of them is loaded
@@ -75,6 +77,7 @@ class Ledger:
         self.hooks = HookThread(app, store, self.ring)
         self._recorder = Recorder(app, store, self.hooks)
         self._within = Within(app, store, self._recorder)
+        self._tallies = TallyBook(identity.id)
         self._restraint = Restraint(crew)
         self._pace = Pace(crew.slots)
         self._stopping = Stopping(crew)
@@ -216,6 +219,7 @@ class Ledger:
     def _lose_line(self) -> None:
         """After an error: what was under way is to be sent again."""
         self._doubt.begin()
+        self._tallies.doubt()
         self._recorder.resent = True
         for posted in reversed(self._posted):
             if posted.handed:
@@ -239,7 +243,11 @@ class Ledger:
             return False
         if self._within.next_at is not None and time.monotonic() >= self._within.next_at:
             return True
-        return bool(self._pending) or (self._lookout.look and not self._stopping.begun and self._room() > 0)
+        return (
+            bool(self._pending)
+            or not self._tallies.known
+            or (self._lookout.look and not self._stopping.begun and self._room() > 0)
+        )
 
     def _room(self) -> int:
         """How many jobs to claim now, with those that are on their way counted as in hand."""
@@ -250,7 +258,7 @@ class Ledger:
         if self.hooks.wanted and self.hooks.behind:
             return 0  # what ends now would be too much for them
         turns = 1 if self._line is None else self._line.ahead
-        most = self._restraint.most
+        most = None if limiting is None else self._restraint.most_in_hand(limiting)
         return self._pace.room(self._crew.load + coming, turns, None if most is None else most - self._unwritten())
 
     def _unwritten(self) -> int:
@@ -262,6 +270,7 @@ class Ledger:
         for run, outcome in self._crew.outcomes():
             if run.finishing:
                 self._within.add(run, outcome)
+                self._gave_back_beside([(run, outcome)])
             else:
                 self._pending.setdefault(run.worker, []).append((run, outcome))
         worker = self._identity.id
@@ -269,6 +278,8 @@ class Ledger:
             self._record_singly(former, self._pending[former])
         handed = self._pending.get(worker, [])
         if self._app.limiting is not None:
+            if self._tallies.worker != worker:
+                self._tallies = TallyBook(worker)
             self._turn_under_limits(line, worker, handed, self._app.limiting)
             self._ring_at(line)
             return
@@ -285,6 +296,14 @@ class Ledger:
     def _turn_under_limits(self, line: Line, worker: str, handed: list[Handed], limiting: Limiting) -> None:
         """Write what ended, which gives back the places it took, and claim: after that, or beside it where there are plenty."""
         finishing = bool(handed)
+        amply = line.ample and self._tallies.known and self._restraint.amply_now(limiting)
+        ask = self._ask(worker, finishing) if amply else None
+        if ask is not None and (ample := limiting.ample(ask.limit)) is not None:
+            self._send(line, worker, handed, replace(ask, ample=ample))
+            return
+        if not (self._tallies.known or self._posted):
+            self._send(line, worker, handed, None)
+            return
         if handed:
             if self._restraint.lets_wait(limiting):
                 self._send(line, worker, handed, None)
@@ -301,12 +320,28 @@ class Ledger:
 
     def _send(self, line: Line, worker: str, handed: list[Handed], ask: Ask | None) -> None:
         ends = [self._recorder.ended(run, outcome) for run, outcome in handed]
-        line.post(worker, ends, ask, self._app.now())
+        tally = self._to_tell(handed, ask)
+        more = () if tally is None else (tally,)
+        line.post(worker, ends, ask, self._app.now(), *more)
         self._pending.pop(worker, None)
         self._posted.append(Posted(handed, ends, ask, worker))
 
+    def _to_tell(self, handed: list[Handed], ask: Ask | None) -> Tally | None:
+        """What to tell the store of places that this worker counts, once these have ended; `None` where there is no need."""
+        if self._app.limiting is None:
+            return None
+        given = self._tallies.gave_back(run for run, _ in handed)
+        if ask is not None and ask.ample is not None:
+            self._tallies.begin()
+        elif not given and self._tallies.known:
+            return None
+        if self._tallies.known:
+            return Tally({room: -many for room, many in given.items()})
+        return None if self._posted else self._tallies.whole()
+
     def _record_together(self, worker: str, handed: list[Handed]) -> bool:
         """Write these outcomes, and say whether one of them gave back a place of a limit."""
+        self._gave_back_beside(handed)
         ends = [self._recorder.ended(run, outcome) for run, outcome in handed]
         try:
             turn = self._store.finish(worker, ends, None, self._app.now())
@@ -320,6 +355,11 @@ class Ledger:
             del self._pending[worker]
             self._settle(Posted(handed, ends, None, worker), turn)
         return any(end.places for end in ends)
+
+    def _gave_back_beside(self, handed: list[Handed]) -> None:
+        """These are told as ended by another way than the line."""
+        if self._tallies.gave_back(run for run, _ in handed):
+            self._tallies.doubt()
 
     def _hear(self, line: Line) -> bool:
         """Take in the answers that have come, and say whether the line can be used on."""
@@ -345,11 +385,17 @@ class Ledger:
     def _settle(self, posted: Posted, turn: Turn) -> None:
         """Begin what a turn claimed, tell of what it wrote, and learn from both."""
         self._answered()
-        self._begin(turn.claimed, posted.worker)
+        ask = posted.ask
+        ample = None if ask is None else ask.ample
+        places = {} if ample is None else {job.id: ample.places.get(job.task, ()) for job in turn.claimed}
+        self._begin(turn.claimed, posted.worker, places, tallied=ample is not None)
         self._recorder.tell(posted.handed, posted.ends, turn.counted)
         self._learn(len(posted.ends))
-        if posted.ask is not None:
-            self._lookout.after(posted.ask, turn.claimed)
+        if ask is not None and ample is not None and len(turn.claimed) < ask.limit:
+            self._restraint.heed_refusal()  # or there is no more: the next claim tells
+            self._lookout.look = True
+        elif ask is not None:
+            self._lookout.after(ask, turn.claimed)
 
     def _answered(self) -> None:
         self._heard = True
@@ -363,17 +409,20 @@ class Ledger:
         self._crew.ring_at = at
 
     def _record_singly(self, worker: str, handed: list[Handed]) -> None:
+        self._gave_back_beside(handed)
         self._recorder.write_singly(worker, handed)
         del self._pending[worker]
 
-    def _begin(self, claimed: list[Claimed], worker: str, places: Mapping[str, Places] | None = None) -> None:
+    def _begin(self, claimed: list[Claimed], worker: str, places: Mapping[str, Places], tallied: bool = False) -> None:
         tasks = self._app.tasks
         self._pace = self._pace.weighed(sum(len(job.args) for job in claimed), len(claimed))
         known = [Run(job, tasks[job.task], worker) for job in claimed if job.task in tasks]
         if (limiting := self._app.limiting) is not None:
             for run in known:
-                run.places = (places or {}).get(run.job.id, ())
+                run.places = places.get(run.job.id, ())
                 run.refusal = limiting.bad.pop(run.job.id, None)
+            if tallied:
+                self._tallies.took(known)
         self._start(self._crew.add(known))
         if len(known) < len(claimed):
             for job in claimed:
@@ -406,6 +455,7 @@ class Ledger:
         runs = [run for run in self._crew.unwritten() if run.worker == worker]
         ended = [run for run, _ in self._pending.get(worker, ())]
         self._doubt.settle(worker, runs, [*ended, *self._within.runs])
+        self._tallies.doubt()  # what was handed back may be among what the store counts
         self._lookout.ring()
 
     def _sleep(self, line: Line) -> None:

@@ -30,23 +30,35 @@ class Restraint:
         self._tight_until = 0.0
         self._fewer_until = 0.0
         self._most = 0
+        self._ample_until = 0.0
 
     def lets_wait(self, limiting: Limiting) -> bool:
         """Whether jobs under limits may be claimed that do not begin at once: while no limit was met of late."""
         return limiting.roomy and time.monotonic() >= self._tight_until
 
-    @property
-    def most(self) -> int | None:
+    def most_in_hand(self, limiting: Limiting) -> int | None:
         """How many jobs to have in hand at the most, if there is a bound."""
-        return self._most if time.monotonic() < self._fewer_until else None
+        bounds = [self._most] if time.monotonic() < self._fewer_until else []
+        if self.amply_now(limiting):
+            bounds.append(limiting.most_ahead)
+        return min(bounds, default=None)
 
     def kept_to(self, ask: Ask, limiting: Limiting) -> Ask:
         """The same ask, with as many slots as jobs under limits may have now."""
         free = min(ask.limit, self._crew.free)
         return replace(ask, slots=ask.limit if self.lets_wait(limiting) else free, at_once=free)
 
+    def amply_now(self, limiting: Limiting) -> bool:
+        """Whether limits are likely to be so far from full that a claim need not look at each job."""
+        return time.monotonic() < self._ample_until and self.lets_wait(limiting)
+
+    def heed_refusal(self) -> None:
+        """Learn from a claim that did not look at each job, and may have been refused."""
+        self._ample_until = 0.0
+
     def heed(self, found: Round, taken: int) -> None:
         """Learn from a claim under limits, after which so many jobs have this worker's places as the store sees it."""
+        self._ample_until = 0.0 if found.held or found.reserved or not found.claimed else time.monotonic() + _MEMORY
         if found.held:
             self._tight_until = time.monotonic() + _MEMORY
         elif found.reserved:
