@@ -87,6 +87,7 @@ local VERSION, PAUSES, TASKS = base .. ':version', base .. ':pauses', base .. ':
 
 -- -- what is written together -------------------------------------------------------------------
 -- Commands cost more than what they do, so jobs and the sorted sets that find them are written when a script is done with them.
+-- A number may be the score of a member, but not a member: Redis 7.2 writes 2000000000 as 2e+9.
 
 local known, unsaved = {}, {} -- jobs as they are packed, by id: those that were read or written, and those still to be written
 local adding, removing = {}, {} -- members of sorted sets by key, scores before them where they are added
@@ -169,7 +170,7 @@ end
 -- The key of a line of one priority, which this script may change.
 local function line(kind, name, priority)
   local key = base .. ':' .. kind .. ':' .. priority .. ':' .. name
-  if not lines[key] then lines[key] = {kind = kind, name = name, priority = priority} end
+  if not lines[key] then lines[key] = {kind = kind, name = name, priority = string.format('%d', priority)} end
   return key
 end
 
