@@ -15,6 +15,7 @@
 - `overtime`: bodies whose time is up.
 - `identity`: the worker's row in the store.
 - `backoff`, `doubt`: the waits while the store is away, and what a lost reply leaves open.
+- `thrift`: memory that goes back to the system once the worker is idle.
 - `signs`: signs of life, for whoever watches over the process.
 - `stopping`, `ending`: the stop of the worker, step by step, and the end of the process.
 """

@@ -37,7 +37,8 @@ class Crew:
         self._lock = threading.Lock()
         self._waiting: deque[Run] = deque()
         self._free = slots
-        self._moved_at = 0.0
+        self.moved_at = 0.0
+        """When a job last came or got a slot, by `time.monotonic`."""
         self._outcomes: deque[tuple[Run, Outcome]] = deque()
         self._stuck: set[Run] = set()
         """Bodies whose slot went to another, while they do not end or cannot go on."""
@@ -53,7 +54,7 @@ class Crew:
         """Take claimed jobs in hand, and answer those that found a slot free: they are to be started."""
         with self._lock:
             if not self._waiting:
-                self._moved_at = time.monotonic()
+                self.moved_at = time.monotonic()
             self.in_hand.update(runs)
             self._waiting.extend(runs)
             ready = [self._waiting.popleft() for _ in range(min(self._free, len(self._waiting)))]
@@ -129,7 +130,7 @@ class Crew:
 
     def stalled(self) -> float:
         """For how many seconds, about, jobs in hand have waited for a slot without pause."""
-        return time.monotonic() - self._moved_at if self._waiting else 0.0
+        return time.monotonic() - self.moved_at if self._waiting else 0.0
 
     def choked(self) -> float:
         """For how many seconds every slot has been kept by a body whose job ended without it: nothing can begin."""
@@ -164,7 +165,7 @@ class Crew:
                 self._owed.pop()
                 return None
             if self._waiting:
-                self._moved_at = time.monotonic()
+                self.moved_at = time.monotonic()
                 return self._waiting.popleft()
             self._free += 1
             return None

@@ -32,6 +32,7 @@ from rota.worker.lookout import Lookout
 from rota.worker.pulse import Pulse
 from rota.worker.signs import Signs, Unwatched
 from rota.worker.threads import Threads
+from rota.worker.thrift import Thrift
 
 if TYPE_CHECKING:
     from rota.worker.coroutines import Coroutines
@@ -120,10 +121,12 @@ class Worker:
         """
         former = {number: signal.signal(number, self._on_signal) for number in _stop_signals()}
         try:
+            thrift = Thrift()
             self.start()
             while not self._ended.wait(_SIGNAL_LOOK):
                 self._heed_signals()
                 self.signs.alive()
+                thrift.look(len(self._crew.in_hand), self._crew.moved_at)
         finally:
             for number, handler in former.items():
                 signal.signal(number, handler)
