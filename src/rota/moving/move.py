@@ -8,7 +8,7 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rota.errors import StoreError, StoreUnavailable
+from rota.errors import RotaError, StoreError, StoreUnavailable
 from rota.ids import new_id
 from rota.model import Filter, Seal, State, Whole
 from rota.moving.comparing import Sum, differences
@@ -133,7 +133,7 @@ def _begun(ours: Side, theirs: Side) -> Seal:
             ours.check_idle()  # a worker may have come before
             check_other(theirs, wanted)
         _prepare(ours, theirs, wanted)
-    except StoreError:
+    except RotaError:
         if seal is None:
             with suppress(StoreError):  # what is told is why it did not begin
                 ours.store.unseal(wanted.id)
@@ -154,7 +154,7 @@ def _prepare(ours: Side, theirs: Side, seal: Seal) -> None:
     try:
         theirs.check_idle()
         check_taken(ours, theirs)
-    except StoreError:
+    except RotaError:
         target.unseal(seal.id)
         raise
 
