@@ -54,11 +54,24 @@ class RedisPlace:
     def written(self) -> int:
         return int(self.client.info("persistence")["rdb_changes_since_last_save"])
 
+    def rest(self) -> dict[str, Any]:
+        """Wait until the server has settled after much was written: tables that grew are moved, and the log is on the disk.
+
+        Answers what it says of its memory.
+        """
+        deadline = time.monotonic() + 10
+        while True:
+            memory, log = self.client.info("memory"), self.client.info("persistence")
+            busy = memory.get("mem_overhead_db_hashtable_rehashing") or log["aof_pending_bio_fsync"] or log["aof_buffer_length"]
+            if not busy or time.monotonic() > deadline:
+                return memory
+            time.sleep(0.1)
+
     def used(self) -> int:
         """Bytes of memory in use, once nobody else is connected and they have stopped to change (asking costs a few too)."""
         before, deadline = 0, time.monotonic() + 10
         while time.monotonic() < deadline:
-            now = int(self.client.info("memory")["used_memory"])
+            now = int(self.rest()["used_memory"])
             if abs(now - before) < 1_000 and self.client.info("clients")["connected_clients"] == 1:
                 break
             before = now

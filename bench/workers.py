@@ -173,12 +173,12 @@ def collect(process: subprocess.Popen[str], command: str) -> list[dict[str, floa
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Ask the process group to end, and insist after a while."""
+    """Ask the process group to end, and insist after a while: the place that it works on goes with it."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, sign)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(5)
+            process.wait(2)
             return
 
 

@@ -33,7 +33,9 @@ def act(session: Session, contender: Contender) -> None:
             fill(full, condition, jobs)
             for run in (empty, full):
                 run.answers("bulk", 10_000)
-                if contender.store != "redis":
+                if isinstance(run.place, RedisPlace):
+                    run.place.rest()
+                else:
                     # What any database does to its tables sooner or later, and what has changed plans for the worse.
                     run.place.run("analyze")
             answers = full.answers("claims", session.size(60, 30), BENCH_BESIDE=empty.place.url)
