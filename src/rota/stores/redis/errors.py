@@ -123,8 +123,8 @@ def meaning(error: Exception, place: str) -> StoreError:
             return (StoreUnavailable if each.away else StoreError)(each.told.format(place=place, said=said))
     if isinstance(error, redis.TimeoutError):
         return StoreUnavailable(
-            f"Redis at {place} does not answer ({said}): see that it runs, that no firewall is between, and that nothing keeps "
-            "it busy for so long"
+            f"Redis at {place} does not answer ({said}): see that it runs, that it has TLS where the URL asks for that, that "
+            "no firewall is between, and that nothing keeps it busy for so long"
         )
     if isinstance(error, redis.ConnectionError | OSError):
         return StoreUnavailable(f"Redis at {place} cannot be reached ({said}): see that it runs and that the URL is right")
