@@ -69,7 +69,7 @@ def test_a_host_that_is_not_known_is_told() -> None:
 
 def test_what_speaks_no_tls_is_told_to_those_who_want_it(server: RedisServer) -> None:
     url = server.url().replace("redis://", "rediss://")
-    refused(url, StoreUnavailable, "that it has TLS where the URL asks for that", connect_timeout=0.5)
+    refused(url, StoreUnavailable, "that it has TLS where the URL asks for that", timeout=0.5)
 
 
 def test_a_certificate_of_a_stranger_is_refused() -> None:

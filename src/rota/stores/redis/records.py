@@ -207,12 +207,15 @@ def turn(answer: bytes) -> tuple[list[str], list[Claimed]]:
 
 def claimed(told: Told) -> Claimed:
     """A job that was claimed now; a plain one is told as it was before."""
-    job, texts = told.fields, told.texts
+    job = told.fields
+    args, context = job.args, job.context
+    if told.texts is not None:
+        args, context = _text(args, _ARGS, told.texts) or "", _text(context, _CONTEXT, told.texts)
     return Claimed(
         dashed(told.id),
         job.task,
         job.queue,
-        _text(job.args, _ARGS, texts) or "",
+        args,  # type: ignore[arg-type]  # a text, as there are no texts aside, or by now
         job.claim + job.plain,
         job.excused,
         job.max_attempts,
@@ -220,7 +223,7 @@ def claimed(told: Told) -> Claimed:
         job.due,
         job.key,
         job.looks or 0,
-        _text(job.context, _CONTEXT, texts),
+        context,  # type: ignore[arg-type]
     )
 
 
