@@ -24,7 +24,7 @@ from newer import END, migrated
 from rota import ConfigError, FailedAttempt, Job, Rota, SchemaMismatch, State, StoreError
 from rota.ids import new_id
 from rota.model import Filter, NewJob, Seal, WorkerRow
-from rota.moving import Moved, Step, left, look, move, reopen
+from rota.moving import Moved, Stage, left, look, move, reopen
 from rota.moving import sides as moving_sides
 from rota.worker import Worker
 
@@ -255,7 +255,7 @@ def test_neither_store_takes_jobs_while_they_are_on_their_way(urls: tuple[str, s
     some(source)
     told: list[str] = []
 
-    def try_to_enqueue(step: Step) -> None:
+    def try_to_enqueue(stage: Stage) -> None:
         for url in urls:
             with Rota(url) as app, pytest.raises(StoreError) as refused:
                 app.send("shop.some", 1)
@@ -468,7 +468,7 @@ def _interrupted(source: str, target: str, after: int) -> bool:
     """Whether the move was interrupted, after so many steps, rather than done."""
     steps = iter(range(after))
 
-    def stop(step: Step) -> None:
+    def stop(stage: Stage) -> None:
         if next(steps, None) is None:
             raise Stopped
 
@@ -586,13 +586,13 @@ def test_two_that_move_at_once_move_each_job_once(urls: tuple[str, str], small_p
 # -- compared -----------------------------------------------------------------------------------
 
 
-def _meddling(target: str, *statements: str) -> Callable[[Step], None]:
+def _meddling(target: str, *statements: str) -> Callable[[Stage], None]:
     """Has the target changed behind the seal once all has arrived."""
-    meddled: list[Step] = []
+    meddled: list[Stage] = []
 
-    def meddle(step: Step) -> None:
-        if step.jobs == step.total and not meddled:
-            meddled.append(step)
+    def meddle(stage: Stage) -> None:
+        if stage.jobs == stage.total and not meddled:
+            meddled.append(stage)
             with closing(sqlite3.connect(target.removeprefix("sqlite:///"))) as there, there:
                 there.execute("update rota_seal set lifted = true")
                 for statement in statements:

@@ -14,7 +14,7 @@ from rota.cli.saying import say
 from rota.cli.words import by_state, many
 from rota.codec.text import visible
 from rota.model import Seal, State
-from rota.moving import Moved, Step
+from rota.moving import Moved, Stage
 
 _LINES = 10
 """So many lines tell how far it is, of moving and of checking each, where no bar can be shown."""
@@ -128,7 +128,7 @@ def _seal_record(seal: Seal) -> Record:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[Step], object]]:
+def _progress() -> Iterator[Callable[[Stage], object]]:
     """How far it is, on the standard error stream: bars on a terminal, else a line now and then."""
     if sys.stderr is None:
         yield moving.untold
@@ -140,14 +140,14 @@ def _progress() -> Iterator[Callable[[Step], object]]:
 
 
 @contextmanager
-def _bars() -> Iterator[Callable[[Step], object]]:
+def _bars() -> Iterator[Callable[[Stage], object]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         tasks = {checking: bars.add_task(_doing(checking), total=None) for checking in (False, True)}
-        yield lambda step: bars.update(tasks[step.checking], completed=step.jobs, total=step.total)
+        yield lambda stage: bars.update(tasks[stage.checking], completed=stage.jobs, total=stage.total)
 
 
 class _Lines:
@@ -156,11 +156,11 @@ class _Lines:
     def __init__(self) -> None:
         self._told = {False: 0, True: 0}
 
-    def __call__(self, step: Step) -> None:
-        part = step.jobs * _LINES // max(step.total, 1)
-        if part > self._told[step.checking]:
-            self._told[step.checking] = part
-            say(f"{_doing(step.checking)}: {step.jobs} of {many(step.total)}", err=True)
+    def __call__(self, stage: Stage) -> None:
+        part = stage.jobs * _LINES // max(stage.total, 1)
+        if part > self._told[stage.checking]:
+            self._told[stage.checking] = part
+            say(f"{_doing(stage.checking)}: {stage.jobs} of {many(stage.total)}", err=True)
 
 
 def _doing(checking: bool) -> str:

@@ -5,6 +5,6 @@ tries is told where the jobs go. The seals are also what a move that was interru
 had, and its seal; the target's is lifted once both have been held against each other.
 """
 
-from rota.moving.move import Moved, Step, left, look, move, reopen, untold
+from rota.moving.move import Moved, Stage, left, look, move, reopen, untold
 
-__all__ = ["Moved", "Step", "left", "look", "move", "reopen", "untold"]
+__all__ = ["Moved", "Stage", "left", "look", "move", "reopen", "untold"]

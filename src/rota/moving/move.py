@@ -16,7 +16,7 @@ from rota.moving.sides import Side, at_hand, both
 from rota.moving.terms import check, check_other, check_taken, sealed_away
 
 
-class Step(Struct, frozen=True):
+class Stage(Struct, frozen=True):
     """How far a move is."""
 
     checking: bool
@@ -49,10 +49,10 @@ class Moved(Struct, frozen=True):
         return sum(self.states.values())
 
 
-Tell = Callable[[Step], object]
+Tell = Callable[[Stage], object]
 
 
-def untold(step: Step) -> None:
+def untold(stage: Stage) -> None:
     """Hears how far a move is where nobody else wants to."""
 
 
@@ -61,7 +61,7 @@ def move(source: str, target: str, tell: Tell = untold) -> Moved:
 
     Also pauses, sizes that were set for limits, what limits remember, and the declared defaults of tasks. Goes on where a move
     between the two was interrupted, and ends with the same content. Both stores are compared at the end: where they differ,
-    `differences` says how. Memory is bounded, whatever there is to move. `tell` hears of each step.
+    `differences` says how. Memory is bounded, whatever there is to move. `tell` hears of each page.
 
     Raises `StoreError` while workers run on either store, where the target has other jobs, and where either is part of another
     move, `ConfigError` where both are the same store, and `SchemaMismatch` where its tables are too new.
@@ -82,7 +82,7 @@ def move(source: str, target: str, tell: Tell = untold) -> Moved:
             _bring_lost_workers(ours, theirs)
             return Moved(ours.place, theirs.place, ours.states(), 0, 0, "", [])
         sent, loaded = _copied(ours, theirs, seal, tell)
-        found = differences(ours, theirs, seal, sent, lambda jobs: tell(Step(checking=True, jobs=jobs, total=sent.jobs)))
+        found = differences(ours, theirs, seal, sent, lambda jobs: tell(Stage(checking=True, jobs=jobs, total=sent.jobs)))
         if not found:
             ours.store.seal(replace(seal, done=True))
             theirs.store.unseal(seal.id)
@@ -173,7 +173,7 @@ def _copied(ours: Side, theirs: Side, seal: Seal, tell: Tell) -> tuple[Sum, int]
             sent.add(whole)
         if rest := [whole for whole in page if whole.job.id > there]:
             loaded += _load(theirs, seal, rest)
-        tell(Step(checking=False, jobs=sent.jobs, total=total))
+        tell(Stage(checking=False, jobs=sent.jobs, total=total))
     for rooms in ours.rooms():
         theirs.store.load_rooms(seal.id, rooms)
     return sent, loaded

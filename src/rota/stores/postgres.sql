@@ -870,7 +870,8 @@ order by id
 limit :limit
 
 -- name: dump_places
--- The places that these running jobs have. This reads all notes of places, as `rooms_taken` does.
+-- The places that these running jobs have. This reads all notes of places, as `rooms_taken` does. What a worker counted itself is
+-- left behind: whoever is moved is lost, and with it go the places that it counted.
 select place.job, name, key
 from rota_places
 cross join lateral jsonb_each_text(jobs) as place (job, claim)
