@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from redis_servers import RedisServer
     from servers import PostgresServer
+
+_numbers = count(1)
 
 
 @contextmanager
@@ -25,6 +29,13 @@ def fresh_url(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterat
             server: PostgresServer = request.getfixturevalue("postgres_server")
             with server.schema() as url:
                 yield url
+        case "redis":
+            redis: RedisServer = request.getfixturevalue("redis_server")
+            prefix = f"test{next(_numbers)}"
+            yield redis.url(prefix=prefix)
+            with redis.client() as client:
+                for key in client.scan_iter(f"{{{prefix}}}:*", count=1_000):
+                    client.delete(key)
         case _:
             raise ValueError(f"no store is called {kind!r}")
 

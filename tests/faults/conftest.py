@@ -8,8 +8,16 @@ from pathlib import Path
 import pytest
 from kit import Fleet
 
+from fresh import fresh_url
 from rota import Rota
 from servers import PostgresServer
+
+
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
+def shared_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty store of each kind that others can reach."""
+    with fresh_url(request.param, request, tmp_path) as url:
+        yield url
 
 
 @pytest.fixture
