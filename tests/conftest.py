@@ -24,8 +24,8 @@ STORES = ("sqlite", "memory", "postgres")
 PATIENCE = 10.0
 """How many seconds something that was closed may take to be gone."""
 
-_servers: list[PostgresServer] = []
-"""The server of this process, once a test has asked for it."""
+_servers: list[PostgresServer | RedisServer] = []
+"""The servers of this process, once a test has asked for them."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -57,7 +57,8 @@ def postgres_server() -> Iterator[PostgresServer]:
         _servers.append(server)
         yield server
     finally:
-        _servers.clear()
+        if server in _servers:
+            _servers.remove(server)
         server.close()
 
 
@@ -67,7 +68,9 @@ def redis_server() -> Iterator[RedisServer]:
     from redis_servers import serving
 
     with serving() as server:
+        _servers.append(server)
         yield server
+        _servers.remove(server)
 
 
 @pytest.fixture(params=STORES)
@@ -139,16 +142,18 @@ def _files() -> dict[str, str]:
     return held
 
 
-def _clients() -> dict[int, str]:
-    return _servers[0].clients() if _servers and _servers[0].running else {}
+def _clients() -> dict[tuple[int, int], str]:
+    """Who is connected to which server, by numbers."""
+    running = [(id(server), server) for server in _servers if server.running]
+    return {(which, client): said for which, server in running for client, said in server.clients().items()}
 
 
-def _disconnected_soon(before: dict[int, str]) -> list[str]:
+def _disconnected_soon(before: dict[tuple[int, int], str]) -> list[str]:
     """What clients that are still connected did last. The server notices a closed connection a moment later."""
     end = monotonic() + PATIENCE
     pause = threading.Event()
     while True:
-        left = [said for pid, said in _clients().items() if pid not in before]
+        left = [said for client, said in _clients().items() if client not in before]
         if not left or monotonic() > end:
             return left
         pause.wait(0.001)

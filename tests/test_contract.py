@@ -11,7 +11,7 @@ from fresh import ready_url
 from rota.testing.contract import StoreContract
 
 
-@pytest.fixture(params=["sqlite", "memory", "postgres"])
+@pytest.fixture(params=["sqlite", "memory", "postgres", "redis"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     with ready_url(request.param, request, tmp_path) as url:
         yield url
