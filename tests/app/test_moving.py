@@ -13,11 +13,13 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired, run
 from threading import Event
+from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 import pytest
 from msgspec.structs import replace
 
+from bouncer import bouncing
 from fresh import fresh_database, fresh_url
 from moves import contents, digest, fill, opened, shop
 from newer import END, migrated
@@ -27,6 +29,7 @@ from rota.model import Filter, NewJob, Seal, WorkerRow
 from rota.moving import Moved, Stage, left, look, move, reopen
 from rota.moving import sides as moving_sides
 from rota.worker import Worker
+from servers import PostgresServer
 
 PAIRS = (("sqlite", "postgres"), ("postgres", "sqlite"))
 FEW = 7
@@ -441,6 +444,44 @@ def test_a_store_that_is_part_of_another_move_is_refused(files: tuple[str, str],
     refused(third, source, "nothing else can be moved to")
     assert move(source, target).differences == []
     refused(source, f"sqlite:///{tmp_path / 'fourth.db'}", r"were moved to .*new\.db")
+
+
+@pytest.mark.parametrize("leaving", [True, False])
+def test_a_role_that_does_not_own_the_tables_may_not_seal_them(
+    leaving: bool, files: tuple[str, str], request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    with fresh_database("postgres", request, tmp_path) as url, psycopg.connect(url, autocommit=True) as owner:
+        if leaving:
+            some(url)
+        else:
+            some(files[0])
+            with opened(url):
+                pass
+        owner.execute("create role mover login")
+        try:
+            owner.execute("grant select, insert, update, delete on all tables in schema public to mover")
+            owner.execute("grant usage on schema public to mover")
+            theirs = url.replace("postgres@", "mover@")
+            assert theirs != url
+            with pytest.raises(StoreError, match=r"may not seal the tables .*run `rota move` as the user who owns them"):
+                move(*((theirs, files[1]) if leaving else (files[0], theirs)))
+            for each in (url, files[0]):
+                assert len(some(each, 1)) == 1  # neither is sealed
+        finally:
+            owner.execute("drop owned by mover cascade")
+            owner.execute("drop role mover")
+
+
+def test_jobs_are_moved_through_a_pooler(files: tuple[str, str], postgres_server: PostgresServer, small_pages: None) -> None:
+    fill(files[0], 5)
+    with postgres_server.schema() as direct, bouncing(postgres_server.directory, default_pool_size=1) as bouncer:
+        [schema] = parse_qs(urlsplit(direct).query)["schema"]
+        pooled = bouncer.url(schema=schema)
+        assert move(files[0], pooled).differences == []
+        assert move(pooled, files[1]).differences == []
+        with Rota(direct) as app, pytest.raises(StoreError, match=r"were moved to .*new\.db"):
+            app.send("shop.some", 1)
+    assert contents(files[1]) == contents(files[0])
 
 
 def test_damaged_text_is_told_with_its_job_and_what_to_do(files: tuple[str, str]) -> None:
