@@ -15,8 +15,11 @@ _FOLDER = Path(__file__).with_name("scripts")
 _COMMENT = re.compile(r"--[^\n]*\n?")
 _MAKING = re.compile(r"^local (?:function )?(\w+(?:, \w+)*)", re.MULTILINE)
 """The names that a stretch of the prelude makes."""
-_UNSEALED = re.compile(r"It only reads\.|It works beneath a seal\.")
-"""What a script says that a seal does not keep from working."""
+_UNASKED = {
+    "sealed": re.compile(r"It only reads\.|It works beneath a seal\."),
+    "eased": re.compile(r"It only reads\.|It takes memory\."),
+}
+"""What every script needs of the prelude, by what that makes, but for those that say one of these of themselves."""
 
 
 class Script(Struct, frozen=True):
@@ -47,7 +50,7 @@ def _needed(text: str) -> str:
     for stretch in reversed(stretches):
         code = _COMMENT.sub("", stretch)
         made = {name for names in _MAKING.findall(code) for name in re.findall(r"\w+", names)}
-        if made & words or (made == {"sealed"} and not _UNSEALED.search(text)):
+        if made & words or any(name in made and not unless.search(text) for name, unless in _UNASKED.items()):
             needed.append(stretch)
             words.update(re.findall(r"\w+", code))
     return "\n\n".join([head, first, *reversed(needed)])

@@ -20,6 +20,10 @@ local SEAL = base .. ':seal'
 local sealed = call('HGET', SEAL, 'words')
 if sealed then return redis.error_reply('SEALED ' .. sealed) end
 
+-- Where memory has run out the server lets nothing grow, save for a script that wrote something before: here nothing, first of all.
+-- So workers keep their leases and end what they run, and jobs can be deleted, while those that say that they take memory are refused.
+local eased = call('DEL', base .. ':nothing')
+
 -- A job: an array in MessagePack under its id, which ends with the last field that is set. A text that is `true` here is long
 -- and kept aside, so that a job that moves need not carry it. PLAIN says of a waiting job that nothing else depends on it: no key,
 -- no text aside, no limit. What most jobs go through is then written behind the array, and nothing of that is taken apart: once
