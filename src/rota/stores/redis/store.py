@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import msgpack
@@ -15,11 +15,17 @@ from rota.errors import ConfigError, NotSupported, StoreError
 from rota.model import (
     Ask,
     AttemptRow,
+    Changed,
     Claimed,
+    Count,
+    Edit,
     Ended,
+    Filter,
+    Flow,
     Inserted,
     JobRow,
     Migration,
+    Move,
     NewJob,
     Paused,
     PauseRow,
@@ -29,15 +35,17 @@ from rota.model import (
     Report,
     Seal,
     Settled,
+    State,
     TaskRow,
     Turn,
+    Unfinished,
     Vitals,
     Whole,
     WorkerRow,
 )
 from rota.stores.finishing import has_succeeded
 from rota.stores.given import flag, number, text, whole
-from rota.stores.redis import checks, moving, records, schema
+from rota.stores.redis import changing, checks, counting, flowing, looking, moving, records, schema
 from rota.stores.redis.adding import insert
 from rota.stores.redis.client import MANY, Client, pieces
 from rota.stores.redis.connections import Connections, Waits
@@ -240,6 +248,33 @@ class RedisStore:
         found = client.send(b"LRANGE", client.key(f"attempts:{records.bare(id)}"), b"0", b"-1")
         assert isinstance(found, list)
         return [records.attempt(packed) for packed in found]
+
+    def find(self, which: Filter, limit: int, before: str | None = None) -> list[JobRow]:
+        return looking.find(self._ready(), which, limit, before)
+
+    def counts(self) -> list[Count]:
+        return counting.counts(self._ready())
+
+    def unfinished(self) -> list[Unfinished]:
+        return counting.unfinished(self._ready())
+
+    def flow(self, span: Micros, now: Micros | None = None) -> list[Flow]:
+        return flowing.flow(self._ready(), span, now)
+
+    def latest(self, state: State, limit: int) -> list[JobRow]:
+        return looking.latest(self._ready(), state, limit)
+
+    def change(self, move: Move, ids: Sequence[str], now: Micros | None = None, only: Collection[State] = ()) -> list[Changed]:
+        return changing.change(self._ready(), move, ids, now, only)
+
+    def edit(self, edit: Edit, ids: Sequence[str], now: Micros | None = None, only: Collection[State] = ()) -> list[Changed]:
+        return changing.edit(self._ready(), edit, ids, now, only)
+
+    def prune(self, ages: Mapping[State, Micros], limit: int, now: Micros | None = None) -> dict[State, int]:
+        return changing.prune(self._ready(), ages, limit, now)
+
+    def prunable(self, ages: Mapping[State, Micros], now: Micros | None = None) -> dict[State, int]:
+        return changing.prunable(self._ready(), ages, now)
 
     def vitals(self) -> Vitals:
         return checks.vitals(self._ready())

@@ -85,7 +85,8 @@ local function keyed_key(key) return base .. ':keyed:' .. key end
 local ALL, KEYS_HELD, COUNTS = base .. ':all', base .. ':keys', base .. ':counts'
 local SCHEDULED, SLEEPERS, RING = base .. ':scheduled', base .. ':sleepers', base .. ':ring'
 
-local WORKERS, LEASES = base .. ':workers', base .. ':leases'
+-- The strangers are workers that are not known, of whom jobs that run came in from another store.
+local WORKERS, LEASES, STRANGERS = base .. ':workers', base .. ':leases', base .. ':strangers'
 
 local VERSION, PAUSES, TASKS = base .. ':version', base .. ':pauses', base .. ':tasks'
 
@@ -490,4 +491,45 @@ local function forget_worker(worker)
   call('HDEL', WORKERS, worker)
   call('ZREM', LEASES, worker)
   call('SREM', SLEEPERS, worker)
+  call('SREM', STRANGERS, worker)
+end
+
+-- -- looking ------------------------------------------------------------------------------------
+
+-- A moment as the end of a range of scores that it is not part of.
+local function before_moment(moment) return string.format('(%.0f', moment) end
+
+-- What answers a job that was fetched, and as it is packed, if a filter names it: [states, queue, task, key, worker], of which any
+-- may be nil. Most that it does not name are not taken apart.
+local function matching(filter)
+  local states, queue, task, key, worker = unpack(filter, 1, 5)
+  local head = task and pack(task) .. (queue and pack(queue) or '')
+  local able = {}
+  for _, state in ipairs(states or {}) do able[state] = true end
+  return function(id)
+    local packed = known[id]
+    if not packed then return nil end
+    if head then
+      local at = packed:byte() < 0xa0 and 2 or 4
+      if packed:sub(at, at + #head - 1) ~= head then return nil end
+    end
+    local job = load(id)
+    if (not states or able[job[STATE]]) and (not queue or job[QUEUE] == queue) and (not key or job[KEY] == key)
+      and (not worker or job[WORKER] == worker) then
+      return job, packed
+    end
+  end
+end
+
+-- The task and the queue that a packed job begins with, by which jobs are counted.
+local function group_of(packed)
+  local _, task, queue = cmsgpack.unpack_limit(packed, 2, packed:byte() < 0xa0 and 1 or 3)
+  return task, queue
+end
+
+-- Those who may have running jobs.
+local function running_workers()
+  local workers = call('HKEYS', WORKERS)
+  for _, stranger in ipairs(call('SMEMBERS', STRANGERS)) do workers[#workers + 1] = stranger end
+  return workers
 end
