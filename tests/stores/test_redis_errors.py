@@ -13,7 +13,7 @@ from rota import Rota
 from rota.clock import SECOND
 from rota.errors import NotSupported, StoreError, StoreUnavailable
 from rota.ids import new_id
-from rota.model import Ask, NewJob, WorkerRow
+from rota.model import Again, Ask, Ended, Failure, NewJob, Report, Succeeded, WorkerRow
 from rota.stores import open_store
 from rota.stores.base import Store
 from rota.stores.redis.errors import meaning
@@ -91,18 +91,30 @@ def test_a_server_that_stands_still_is_away() -> None:
         eventually(lambda: store.queues() == [])
 
 
-def test_a_server_without_memory_refuses_jobs_and_lets_workers_end_theirs(server: RedisServer) -> None:
-    with closing(open_store(server.url())) as store:
+def test_a_server_without_memory_refuses_jobs_and_lets_workers_end_theirs() -> None:
+    with serving() as server, closing(open_store(server.url())) as store:
         store.open()
+        me, dead, gone = worker(store), worker(store), worker(store)
+        store.insert([job() for _ in range(8)])
+        ask = Ask(me, ("default",), 2)
+        mine = store.claim(ask)
+        store.claim(Ask(dead, ("default",), 2))
+        store.claim(Ask(gone, ("default",), 2))
         server.set(maxmemory="1mb", maxmemory_policy="noeviction")
-        try:
-            with pytest.raises(StoreUnavailable, match=r"no memory left .*: raise its maxmemory, or delete old jobs"):
-                store.insert([job()])
-            with pytest.raises(StoreUnavailable, match="no memory left"):
-                store.insert([job() for _ in range(5_000)])
-        finally:
-            server.set(maxmemory=0)
-        assert store.queues() == []
+        with pytest.raises(StoreUnavailable, match=r"no memory left .*: raise its maxmemory, or delete old jobs"):
+            store.insert([job()])
+        with pytest.raises(StoreUnavailable, match="no memory left"):
+            store.insert([job() for _ in range(5_000)])
+        assert store.beat(me, [Report(each.id, each.claim, "1") for each in mine]).alive
+        ends = [Ended(mine[0].id, 1, Succeeded()), Ended(mine[1].id, 1, Again(Failure("E", "it broke"), 1))]
+        turn = store.finish(me, ends, ask)
+        assert (len(turn.counted), len(turn.claimed)) == (2, 2)
+        store.leave(gone)
+        store.expire(dead)
+        assert len(store.lost(10).lost) == 2
+        store.promote(10)
+        store.rest(me, True)
+        server.set(maxmemory=0)
         assert len(store.insert([job()])) == 1
 
 
@@ -122,7 +134,8 @@ def test_many_jobs_come_in_together_or_not_at_all_where_memory_runs_out_meanwhil
 def test_a_replica_takes_no_writes(server: RedisServer) -> None:
     with serving(primary=server) as replica, closing(open_store(server.url())) as store:
         store.open()
-        eventually(lambda: replica.info("replication")["master_link_status"] == "up")
+        with replica.client() as keys:
+            eventually(lambda: keys.exists("{rota}:version"))
         with closing(open_store(replica.url(password="secret"))) as other:
             with pytest.raises(StoreUnavailable, match=r"is a replica and takes no writes .*: point the URL at the primary"):
                 other.insert([job()])
@@ -165,6 +178,7 @@ def test_sentinels_that_do_not_know_the_service_are_told_apart_from_a_server_tha
         (redis.ResponseError("BUSY Redis is busy running a script."), StoreUnavailable, "SCRIPT KILL"),
         (redis.ConnectionError("max number of clients reached"), StoreUnavailable, "raise maxclients"),
         (redis.ResponseError("WRONGTYPE Operation against a key"), StoreError, "see who else writes keys under this prefix"),
+        (redis.exceptions.NoScriptError("No matching script."), StoreUnavailable, "it changed nothing, try again"),
         (redis.TimeoutError("Timeout reading from socket"), StoreUnavailable, "does not answer"),
         (redis.ResponseError("ERR something else"), StoreError, "refused a command: "),
     ],

@@ -34,6 +34,10 @@ _KNOWN = (
         "the Redis at {place} is a replica and takes no writes ({said}): point the URL at the primary, or at its Sentinels "
         "with redis+sentinel://",
     ),
+    _known(
+        r"No matching script|\bNOSCRIPT\b",
+        "somebody had Redis at {place} forget its scripts just as one was to run ({said}): it changed nothing, try again",
+    ),
     _known(r"\bLOADING\b|is loading the dataset", "Redis at {place} is still reading its data ({said}): wait"),
     _known(
         r"\bMISCONF\b",
@@ -56,8 +60,8 @@ _KNOWN = (
     ),
     _known(
         r"\bNOPERM\b|has no permissions",
-        "this user lacks a right in Redis at {place} ({said}): let it run all commands of @read, @write, @scripting, @pubsub, "
-        "@connection, TIME and INFO on the keys and channels that begin with the prefix",
+        "this user lacks a right in Redis at {place} ({said}): let it run all commands of @read, @write, @scripting, "
+        "@transaction, @pubsub, @connection, TIME and INFO on the keys and channels that begin with the prefix",
         away=False,
     ),
     _known(

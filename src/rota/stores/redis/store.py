@@ -24,6 +24,7 @@ from rota.model import (
     Flow,
     Inserted,
     JobRow,
+    LimitRow,
     Migration,
     Move,
     NewJob,
@@ -33,6 +34,8 @@ from rota.model import (
     Pulse,
     Reaped,
     Report,
+    RoomRow,
+    Round,
     Seal,
     Settled,
     State,
@@ -45,7 +48,7 @@ from rota.model import (
 )
 from rota.stores.finishing import has_succeeded
 from rota.stores.given import flag, number, text, whole
-from rota.stores.redis import changing, checks, counting, flowing, looking, moving, records, schema
+from rota.stores.redis import changing, checks, counting, flowing, limiting, looking, moving, records, schema
 from rota.stores.redis.adding import insert
 from rota.stores.redis.client import MANY, Client, pieces
 from rota.stores.redis.connections import Connections, Waits
@@ -53,6 +56,8 @@ from rota.stores.redis.line import RedisLine, turn, turn_values
 from rota.stores.redis.url import read_url
 
 if TYPE_CHECKING:
+    from rota.rules.sizes import Size
+    from rota.stores.base import Limits
     from rota.stores.foreign import Dialect
 
 _PREFIX = "rota"
@@ -78,7 +83,7 @@ def open_redis(
     flag("migrate", migrate)
     whole("max_size", max_size, least=1)
     address = read_url(url)
-    name = text("prefix", prefix) or address.prefix or _PREFIX
+    name = text("prefix", prefix or address.prefix or _PREFIX)
     if "{" in name or "}" in name:
         raise ConfigError(
             f"prefix={name!r} cannot be: braces in a key tell a cluster where it belongs, and Rota sets them itself"
@@ -93,6 +98,7 @@ class RedisStore:
     def __init__(self, url: str, client: Client, migrates: bool) -> None:
         self.url = url
         self._client = client
+        self._admitting = limiting.Admitting(client)
         self._migrates = migrates
         self._opened_in = 0
         self._opening = threading.Lock()
@@ -202,6 +208,19 @@ class RedisStore:
         done = frozenset(end.id for end in rest if has_succeeded(self, worker, end.id, end.claim))
         return Settled(done=done, counted=counted, open=frozenset())
 
+    def admit(self, ask: Ask, limits: Limits, now: Micros | None = None) -> Round:
+        self._ready()
+        return self._admitting.admit(ask, limits, now)
+
+    def set_limit(self, name: str, size: Size | None, now: Micros | None = None) -> None:
+        limiting.set_limit(self._ready(), name, size, now)
+
+    def overrides(self) -> dict[str, Size]:
+        return limiting.overrides(self._ready())
+
+    def rooms(self) -> list[LimitRow]:
+        return limiting.rooms(self._ready())
+
     def pause(
         self, queue: str, until: Micros | None = None, span: Micros | None = None, by: str = "", now: Micros | None = None
     ) -> None:
@@ -271,7 +290,9 @@ class RedisStore:
         return changing.edit(self._ready(), edit, ids, now, only)
 
     def prune(self, ages: Mapping[State, Micros], limit: int, now: Micros | None = None) -> dict[State, int]:
-        return changing.prune(self._ready(), ages, limit, now)
+        deleted = changing.prune(self._ready(), ages, limit, now)
+        limiting.prune_rooms(self._client, now)
+        return deleted
 
     def prunable(self, ages: Mapping[State, Micros], now: Micros | None = None) -> dict[State, int]:
         return changing.prunable(self._ready(), ages, now)
@@ -295,6 +316,12 @@ class RedisStore:
 
     def load(self, seal: str, jobs: Sequence[Whole], now: Micros | None = None) -> int:
         return moving.load(self._ready(), seal, jobs, now)
+
+    def dump_rooms(self, after: RoomRow | None, limit: int) -> list[RoomRow]:
+        return limiting.dump_rooms(self._ready(), after, limit)
+
+    def load_rooms(self, seal: str, rooms: Sequence[RoomRow]) -> int:
+        return limiting.load_rooms(self._ready(), seal, rooms)
 
     def declarations(self) -> list[TaskRow]:
         return moving.declarations(self._ready())
