@@ -31,7 +31,7 @@ COLUMNS = (
     ("import", "import", "{:.3f}"),
     ("idle %", "idle cpu", "{:.2f}"),
     ("MB", "memory", "{:.0f}"),
-    ("asks a s", "idle commands", "{:.2f}"),
+    ("commands/s", "idle commands", "{:.2f}"),
     ("bytes a job", "bytes a job", "{:,.0f}"),
 )
 

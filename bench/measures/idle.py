@@ -32,7 +32,7 @@ def act(session: Session, contender: Contender) -> None:
 
 
 def _seconds(session: Session, contender: Contender) -> int:
-    """On Redis long enough to hear a poll again that comes every five seconds; other peers' polls come sooner."""
+    """On Redis long enough to hear a poll again that comes every five seconds; those of its peers come sooner."""
     if contender.store == "redis":
         return 12 if is_rota(contender) else session.size(5, 3)
     return session.size(10, 3)
