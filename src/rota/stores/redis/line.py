@@ -27,7 +27,7 @@ class RedisLine:
     """Subscribed to the ring on a connection of its own: one that listens can carry nothing else."""
 
     ahead = 2
-    ample = False
+    ample = True
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -49,7 +49,7 @@ class RedisLine:
         ends: Sequence[Ended],
         ask: Ask | None = None,
         now: Micros | None = None,
-        tally: object = None,  # nothing: claims here are not ample
+        tally: object = None,  # nothing: how many places are taken is known here to the one
     ) -> None:
         called = self._client.called("turn", *turn_values(worker, ends, ask), now=now)
         with self._client.connections.errors():
@@ -100,9 +100,11 @@ class RedisLine:
 
 def turn_values(worker: str, ends: Sequence[Ended], ask: Ask | None) -> tuple[object, ...]:
     """What the script of a turn is given."""
+    closes = [(*room, end.closes_for) for end in ends for room in end.closes]
     if ask is None or ask.limit <= 0 or not ask.queues:
-        return worker, *records.ends(ends), (), 0
-    return worker, *records.ends(ends), list(dict.fromkeys(ask.queues)), ask.limit
+        return worker, *records.ends(ends), (), 0, closes
+    ample = () if ask.ample is None else (ask.ample.rooms, ask.ample.places)
+    return worker, *records.ends(ends), list(dict.fromkeys(ask.queues)), ask.limit, closes, *ample
 
 
 def turn(ends: Sequence[Ended], answer: object) -> Turn:

@@ -64,7 +64,7 @@ def declarations(client: Client) -> list[TaskRow]:
 
 def _whole(told: Told, attempts: Sequence[records.Attempt]) -> Whole:
     job = records.row(told)
-    places = () if told.fields.places is None else tuple((name, key) for name, key in told.fields.places)
+    places = tuple(sorted((name, key) for name, key in told.fields.places or told.places or ()))
     looks = 0 if job.state.final else told.fields.looks or 0
     return Whole(job, tuple(map(records.attempt_row, attempts)), looks, places)
 

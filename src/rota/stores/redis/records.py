@@ -39,7 +39,7 @@ class Fields(Struct, array_like=True, frozen=True, gc=False):
     queue: str
     claim: int
     excused: int
-    plain: bool
+    plain: bool | None
     args: str | bool
     priority: int
     max_attempts: int
@@ -78,6 +78,7 @@ class Told(Struct, array_like=True, frozen=True, gc=False):
     finished_at: Micros | None = None
     took: Micros | None = None
     result: str | None = None
+    places: list[tuple[str, str]] | None = None
 
 
 Attempt = tuple[int, int, str | None, Micros, str, Micros, str | None, str | None, str | None]
@@ -216,7 +217,7 @@ def claimed(told: Told) -> Claimed:
         job.task,
         job.queue,
         args,  # type: ignore[arg-type]  # a text, as there are no texts aside, or by now
-        job.claim + job.plain,
+        job.claim + bool(job.plain),
         job.excused,
         job.max_attempts,
         job.priority,

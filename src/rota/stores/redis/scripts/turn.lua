@@ -1,10 +1,12 @@
--- Write what became of attempts, and claim: [now, worker, succeeded, ends, queues, limit].
+-- Write what became of attempts, and claim: [now, worker, succeeded, ends, queues, limit, closes, rooms, places].
 --
 -- Attempts that succeeded, with jobs to be kept, are [ids, claims, tooks, results]. Every other end is
 -- [id, claim, outcome, took, keep, wait, excuse, looks, reason, result, kind, message, trace].
+-- The rooms of limits that outcomes close are [name, key, span]. Where a claim is ample, `rooms` are [name, key, enough], how many
+-- places may be taken in each before, and `places` those that the jobs of each task take, by its name.
 -- Answers the ids of those attempts that did not count, and the jobs that were claimed.
 
-local worker, succeeded, ends, queues, limit = unpack(input, 2, 6)
+local worker, succeeded, ends, queues, limit, closes, rooms, places = unpack(input, 2, 9)
 local running = running_key(worker)
 local stale, claimed = {}, {}
 
@@ -27,27 +29,33 @@ local function finish(id, job, outcome, took, keep, wait, excuse, looks, reason,
   end
 end
 
--- Plain jobs by their headings: how many were moved.
-local function count_plain(moved, from, to)
-  for head, many in pairs(moved) do
-    local task, queue = cmsgpack.unpack(head)
-    count_many(queue, task, from, -many)
-    count_many(queue, task, to, many)
+-- A plain job with places as it is without them, which are given back.
+local function without_places(packed, at, given)
+  local high, low = packed:byte(-2, -1)
+  local tail = packed:sub(-high * 256 - low)
+  local gave = given[tail]
+  if not gave then
+    local worker, claimed, _, _, _, places = cmsgpack.unpack(tail)
+    gave = {claimed = pack(worker, claimed), places = places, many = 0}
+    given[tail] = gave
   end
+  gave.many = gave.many + 1
+  return packed:sub(1, at + 1) .. '\195' .. packed:sub(at + 3, -#tail - 1) .. gave.claimed
 end
 
 local function finish_plain()
   local ids, claims, tooks, results = unpack(succeeded)
-  local history, at, moved = finished_key('succeeded'), pack(now), {}
+  local history, ended_at, moved, given = finished_key('succeeded'), pack(now), {}, {}
   for first = 1, #ids, 1000 do
     local last = math.min(first + 999, #ids)
     for offset, packed in ipairs(call('HMGET', running, unpack(ids, first, last))) do
       local number = first + offset - 1
       local id, claim, result = ids[number], claims[number], results[number]
-      local head, claims_before
-      if packed and not known[id] then head, claims_before = heading(packed) end
+      local head, claims_before, at, placed
+      if packed and not known[id] then head, claims_before, at, placed = heading(packed) end
       if head and claims_before + 1 == claim and not (result and #result > LONG) then
-        packed = packed .. at .. pack(tooks[number], result)
+        if placed then packed = without_places(packed, at, given) end
+        packed = packed .. ended_at .. pack(tooks[number], result)
         known[id], unsaved[id] = packed, packed
         stop(running, id)
         add(history, now, id)
@@ -58,6 +66,7 @@ local function finish_plain()
     end
   end
   count_plain(moved, 'running', 'succeeded')
+  for _, gave in pairs(given) do give_back(gave.places, gave.many) end
 end
 
 local function finish_rest()
@@ -77,33 +86,46 @@ end
 
 -- Claim jobs that were taken off their lines, save those that are gone: somebody may delete keys by hand.
 local function claim(ids)
-  local begun, moved = pack(worker, now), {}
+  local alike, moved, manners = manner(worker), {}, {}
   fetch(ids)
   for _, id in ipairs(ids) do
     local packed = known[id]
-    local head, claims_before
-    if packed then head, claims_before = heading(packed) end
-    if head then
-      local whole = packed .. string.char(claims_before + 1) .. begun
-      known[id], unsaved[id] = whole, whole
-      start(running, id, whole)
-      moved[head] = (moved[head] or 0) + 1
-      claimed[#claimed + 1] = '\147\217\32' .. id .. '\192' .. packed
-    elseif packed then
-      local job = load(id)
-      count(job, -1)
-      job[STATE], job[WORKER], job[CLAIMED], job[CLAIM], job[ROOM] = 'running', worker, now, job[CLAIM] + 1, nil
-      if job[FLEETING] then drop_key(id, job) end
-      place(id, job)
-      claimed[#claimed + 1] = tell(id, job, save(id, job))
+    if packed then
+      local how = alike
+      if places then
+        local task = group_of(packed)
+        how = manners[task] or manner(worker, places[task])
+        manners[task] = how
+      end
+      claimed[#claimed + 1] = begin(worker, id, packed, how, moved)
     end
   end
   count_plain(moved, 'queued', 'running')
+  for _, how in pairs(manners) do
+    if how.places then take_places(how.places, how.many) end
+  end
+end
+
+-- Let none into a room for so long from now.
+local function close(room, span)
+  remember(room, now + span, 'closed', math.max(now + span, look_into(room).closed or 0))
+end
+
+-- Whether all rooms are far from full, as sizes are that were set at run time where there are such.
+local function are_ample()
+  settle_rooms()
+  for _, each in ipairs(rooms) do
+    local room, most, enough = look_into(room_of(each)), tonumber(call('HGET', LIMITS, each[1])), each[3]
+    if most then enough = math.max(math.floor(most / 2), most - 100) - limit end
+    if room.running > enough or room.held > 0 or (room.closed or 0) > now then return false end
+  end
+  return true
 end
 
 if #succeeded > 0 then finish_plain() end
 if #ends > 0 then finish_rest() end
-if limit > 0 and call('HEXISTS', WORKERS, worker) == 1 then
+for _, each in ipairs(closes or {}) do close(room_of(each), each[3]) end
+if limit > 0 and call('HEXISTS', WORKERS, worker) == 1 and (not rooms or are_ample()) then
   repeat
     local wanted = limit - #claimed
     local ids, taken = first_in_line('queued', queues, wanted)
