@@ -31,8 +31,10 @@ for _, each in ipairs(jobs) do
     if job[KEY] then call('ZADD', keyed_key(job[KEY]), 0, id) end
     for _, attempt in ipairs(attempts) do call('RPUSH', attempts_key(id), record(unpack(attempt, 1, 9))) end
     add(ALL, 0, id)
+    if job[STATE] == 'running' and call('HEXISTS', WORKERS, job[WORKER]) == 0 then call('SADD', STRANGERS, job[WORKER]) end
     place(id, job)
     save(id, job)
+    if job[STATE] == 'running' and call('HEXISTS', WORKERS, job[WORKER]) == 0 then call('SADD', STRANGERS, job[WORKER]) end
     added = added + 1
   end
 end
