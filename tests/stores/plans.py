@@ -93,11 +93,25 @@ HOT: Mapping[str, Mapping[str, object]] = {
 """Every query but those that read a whole table by their nature: `counts`, `unfinished`, `claimed_by`, a `find` by
 rare properties, and `paused`, whose table has a row for each queue that someone paused."""
 
+_BEHIND = f'[["q1",1,1000,"{IDS[0]}"],["q2",4294967296,0,"{IDS[0]}"]]'
+
+_TOLD: Mapping[str, object] = {"worker": "w", "line": "w/1", "tally": '[["mail","",-5],["post","7",0]]'}
+
 HOT_ON_POSTGRES: Mapping[str, Mapping[str, object]] = {
     **HOT,
+    "claim_amply": {
+        **_TOLD,
+        "rooms": '[["mail","",800],["post","7",80]]',
+        "places": '{"t":[["mail",""]],"u":[["mail",""],["post","7"]]}',
+        "names": ["mail", "post"],
+        "behind": _BEHIND,
+        "limit": 100,
+        "now": None,
+    },
+    "tell_places": {**_TOLD, "whole": False},
     "claim_behind": {
         "worker": "w",
-        "behind": f'[["q1",1,1000,"{IDS[0]}"],["q2",4294967296,0,"{IDS[0]}"]]',
+        "behind": _BEHIND,
         "limit": 100,
         "durable": True,
         "now": None,

@@ -89,11 +89,11 @@ def test_no_hot_query_reads_the_whole_live_table(session: Session, query: str) -
 @pytest.mark.parametrize("query", HOT_ON_POSTGRES)
 def test_no_plan_that_is_kept_from_an_empty_store_reads_a_whole_table(empty: Session, query: str) -> None:
     steps = kept_plan(empty, query)
-    for table in ("jobs", "history", "rooms", "places"):
+    for table in ("jobs", "history", "rooms", "places", "tallies"):
         assert f"Seq Scan on rota_{table}" not in steps, steps
 
 
-@pytest.mark.parametrize("query", ["claim", "claim_behind"])
+@pytest.mark.parametrize("query", ["claim", "claim_behind", "claim_amply"])
 def test_a_claim_whose_plan_is_kept_takes_each_queue_in_the_order_of_its_index(empty: Session, query: str) -> None:
     steps = kept_plan(empty, query)
     inner = steps[steps.rindex("Nested Loop", 0, steps.index("LockRows", steps.index("Sort"))) :]
@@ -101,7 +101,7 @@ def test_a_claim_whose_plan_is_kept_takes_each_queue_in_the_order_of_its_index(e
     assert "Sort" not in inner, steps
 
 
-@pytest.mark.parametrize("query", ["claim", "claim_behind"])
+@pytest.mark.parametrize("query", ["claim", "claim_behind", "claim_amply"])
 def test_a_claim_takes_each_queue_in_the_order_of_its_index(session: Session, query: str) -> None:
     steps = plan(session, query)
     inner = steps[steps.rindex("Nested Loop", 0, steps.index("LockRows", steps.index("Sort"))) :]

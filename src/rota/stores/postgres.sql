@@ -145,10 +145,21 @@ returning id, task, queue, args, claim, excused, max_attempts, priority, due, ke
 -- name: claim_amply
 -- Claim under limits that are far from full, whose rooms are locked. Rooms: [name, key, enough]; places: rooms [name, key] by task;
 -- tally: [name, key, how many more], as in `tell_places`, to which the places are added that are taken now.
--- Nothing is claimed while a room is to be looked at. Of the first queued jobs those stay that need a room in which more places are
+-- Nothing is claimed or told over a line that has no tally of some room: it never told all, another line has done so since, or the
+-- worker was taken for dead. Nothing is claimed while a room is to be looked at. Of the first queued jobs those stay that need a room in which more places are
 -- taken than enough, which holds jobs, is closed, or whose limit was set another size; and those that a limit had held: a claim
 -- that counts looks at them.
-with me as (select id from rota_workers where id = :worker for key share),
+with me as (
+    select id
+    from rota_workers
+    where id = :worker
+      and not exists (
+          select 1
+          from jsonb_array_elements(:rooms) as o (room)
+          where (select true from rota_tallies where name = room ->> 0 and key = room ->> 1 and worker = :line) is null
+      )
+    for key share
+),
 scarce as materialized (
     select jsonb_build_array(room -> 0, room -> 1) as room
     from jsonb_array_elements(:rooms) as o (room)
@@ -158,11 +169,11 @@ scarce as materialized (
            from jsonb_array_elements(:tally) as own
            where own ->> 0 = room ->> 0 and own ->> 1 = room ->> 1)
         > (room ->> 2)::bigint
-       or exists (select 1 from rota_limits where name = room ->> 0)
-       or exists (
-           select 1
+       or (select true from rota_limits where name = room ->> 0)
+       or (
+           select look_at is not null or coalesce(closed_until > :now, false)
            from rota_rooms
-           where name = room ->> 0 and key = room ->> 1 and (look_at is not null or closed_until > :now)
+           where name = room ->> 0 and key = room ->> 1
        )
 ),
 kept_out as materialized (
@@ -221,7 +232,7 @@ taken as (
 ),
 told as (
     insert into rota_tallies (name, key, worker, taken)
-    select room ->> 0, room ->> 1, :worker, sum(many)
+    select room ->> 0, room ->> 1, :line, sum(many)
     from (
         select own as room, (own ->> 2)::bigint as many from jsonb_array_elements(:tally) as own
         union all
@@ -237,17 +248,38 @@ select * from taken
 
 -- name: tell_places
 -- Keep how many places a known worker, whose row is locked, has in rooms besides those that are noted: [name, key, how many more]
--- than it told last, or all that it has.
+-- than it told last over this line, or all that it has. The rooms are locked, at least one. All takes the place of what was told
+-- over other lines, save that a line does not count any more once a later one was used: the server may come to what went over it
+-- long after the worker gave it up.
 with told as (
     select own ->> 0 as name, own ->> 1 as key, (own ->> 2)::integer as many
     from jsonb_array_elements(:tally) as own
     where exists (select 1 from rota_workers where id = :worker)
+      and case
+              when :whole then (
+                  select true
+                  from rota_tallies
+                  where name = own ->> 0 and key = own ->> 1 and starts_with(worker, :worker || '/') and worker collate "C" > :line
+                  limit 1
+              ) is null
+              else (select true from rota_tallies where name = own ->> 0 and key = own ->> 1 and worker = :line)
+          end
 ), others as (
     delete from rota_tallies
-    where :whole and worker = :worker and not exists (select 1 from told where (told.name, told.key) = (rota_tallies.name, rota_tallies.key))
+    where ctid = any(array(
+        select other.row
+        from told
+        cross join lateral (
+            select ctid as row
+            from rota_tallies as t
+            where t.name = told.name and t.key = told.key and starts_with(t.worker, :worker || '/') and t.worker <> :line
+            offset 0
+        ) as other
+        where :whole
+    ))
 )
 insert into rota_tallies (name, key, worker, taken)
-select name, key, :worker, many from told
+select name, key, :line, many from told
 on conflict (name, key, worker) do update
 set taken = greatest(0, case when :whole then excluded.taken else rota_tallies.taken + excluded.taken end)
 
@@ -364,13 +396,25 @@ select (select count(*) from promoted),
 select id, name from rota_workers where lease_until <= :now order by id for update skip locked
 
 -- name: forget_all
--- Forget those of these workers that hold no job any more, and what they counted, and answer which.
+-- Forget those of these workers that hold no job any more, and answer which. What any of them counted is forgotten: the few jobs
+-- that one still holds, which some transaction is about to finish, are noted in all rooms in which they may have places.
 with gone as (
     delete from rota_workers
     where id in :workers and id not in (select worker from rota_jobs where worker in :workers)
     returning id
 ), uncounted as (
-    delete from rota_tallies where worker = any(array(select id from gone))
+    delete from rota_tallies
+    using unnest(:workers) as w (id)
+    where starts_with(worker, w.id || '/')
+    returning name, key, w.id as worker, taken
+), noted as (
+    insert into rota_places (name, key, taken, jobs)
+    select u.name, u.key, count(*), jsonb_object_agg(j.id, j.claim)
+    from uncounted as u
+    join rota_jobs as j on j.worker = u.worker
+    where u.taken > 0
+      and not exists (select 1 from rota_places as p where p.name = u.name and p.key = u.key and p.jobs ? j.id::text)
+    group by u.name, u.key
 )
 select id from gone
 

@@ -72,18 +72,24 @@ def claim_call(ask: Ask, now: Micros | None, wades: bool) -> Call:
     return "claim_behind", params | {"behind": _behind(ask)}
 
 
-def claim_amply_call(ask: Ask, ample: Ample, tally: Tally | None, now: Micros | None) -> Call:
+def claim_amply_call(ask: Ask, ample: Ample, tally: Tally, line: str, now: Micros | None) -> Call:
     """The query that claims as `Ask.ample` says, in rooms that are locked, and adds the places to what the tally changes."""
     return "claim_amply", {
         "worker": ask.worker,
+        "line": _over(line, ask.worker),
         "behind": _behind(ask),
         "limit": ask.limit,
         "rooms": as_json(ample.rooms),
         "places": as_json(ample.places),
         "names": [name for name, _, _ in ample.rooms],
-        "tally": tally_json(tally),
+        "tally": _told(tally),
         "now": now,
     }
+
+
+def tell_places_call(worker: str, tally: Tally, line: str) -> Call:
+    """The query that keeps what a worker tells, in rooms that are locked."""
+    return "tell_places", {"worker": worker, "line": _over(line, worker), "tally": _told(tally), "whole": tally.whole}
 
 
 def lock_rooms_calls(rooms: Iterable[tuple[str, str]]) -> list[Call]:
@@ -91,8 +97,13 @@ def lock_rooms_calls(rooms: Iterable[tuple[str, str]]) -> list[Call]:
     return [("lock_rooms", {"rooms": as_json(sorted(rooms))})] if rooms else []
 
 
-def tally_json(tally: Tally | None) -> str:
-    return as_json([] if tally is None else [(name, key, many) for (name, key), many in tally.rooms.items()])
+def _told(tally: Tally) -> str:
+    return as_json([(name, key, many) for (name, key), many in tally.rooms.items()])
+
+
+def _over(line: str, worker: str) -> str:
+    """Under what a line's tallies of a worker are kept."""
+    return f"{worker}/{line}"
 
 
 def _behind(ask: Ask) -> str:
@@ -145,8 +156,8 @@ def end_calls(worker: str, ends: Sequence[Ended], now: Micros | None) -> list[Ca
 def giving_back_calls(ends: Sequence[Ended], now: Micros | None, told: Iterable[tuple[str, str]] = ()) -> list[Call]:
     """The queries that tell of the places of limits which these attempts gave back, after those that ended them.
 
-    So it is told of the rooms for which a worker `told` all that it has. Each locks the rooms that it writes; where some are closed
-    as well, all are locked first, in one order.
+    So it is told of the rooms for which a worker `told` all that it has. Each locks the rooms that it writes; where some are
+    closed as well, all are locked first, in one order.
     """
     freed = {*told, *(room for end in ends for room in end.places)}
     closes = [(*room, end.closes_for) for end in ends for room in end.closes]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from rota.stores import rows
 from rota.stores.database import Call, Database, Row
 
 _CLAIMS = frozenset({"claim", "claim_behind", "claim_amply"})
+_NOTHING = Tally({})
 
 
 class SqlLine:
@@ -22,6 +24,7 @@ class SqlLine:
         self._link = database.line()
         self.ahead = self._link.ahead
         self.ample = self._link.ample
+        self._name = f"{time.monotonic_ns():020}"  # no moment: of a worker's lines a later one comes later in this order
         self._posted: deque[list[Call]] = deque()
 
     def post(
@@ -32,7 +35,7 @@ class SqlLine:
         now: Micros | None = None,
         tally: Tally | None = None,
     ) -> None:
-        calls = turn_calls(self._database, worker, ends, ask, now, tally)
+        calls = turn_calls(self._database, worker, ends, ask, now, tally, self._name)
         if calls:
             self._link.send(calls, durable=bool(ends))
         self._posted.append(calls)
@@ -76,6 +79,7 @@ def turn_calls(
     ask: Ask | None,
     now: Micros | None,
     tally: Tally | None = None,
+    line: str = "",
 ) -> list[Call]:
     """The queries of a turn; none when there is nothing to write and a look shows that there is nothing to claim.
 
@@ -83,18 +87,19 @@ def turn_calls(
     """
     calls = rows.end_calls(worker, ends, now)
     ample = None if ask is None else ask.ample
+    if tally is None and ample is not None:
+        tally = _NOTHING
     if tally is not None:
         calls.insert(0, ("me", {"worker": worker}))
-        calls += rows.lock_rooms_calls(
-            {*tally.rooms, *(() if ample is None else ((name, key) for name, key, _ in ample.rooms))}
-        )
-        if ample is None:
-            calls.append(("tell_places", {"worker": worker, "tally": rows.tally_json(tally), "whole": tally.whole}))
+        rooms = {*tally.rooms, *(room for end in ends for room in (*end.places, *end.closes))}
+        calls += rows.lock_rooms_calls(rooms.union(() if ample is None else ((name, key) for name, key, _ in ample.rooms)))
+        if tally.rooms and (tally.whole or ample is None):
+            calls.append(rows.tell_places_call(worker, tally, line))
     calls += rows.giving_back_calls(ends, now, tally.rooms if tally is not None and tally.whole else ())
     if any(query == "put_back" for query, _ in calls):
         calls.append(("ring", {}))
-    if ask is not None and ample is not None:
-        calls.append(rows.claim_amply_call(ask, ample, tally, now))
+    if ask is not None and ample is not None and tally is not None:
+        calls.append(rows.claim_amply_call(ask, ample, _NOTHING if tally.whole else tally, line, now))
     elif ask is not None and ask.limit > 0 and ask.queues:
         sure_of_nothing = not calls and database.looks_first and not database.read("peek", {"queues": list(ask.queues)})
         if not sure_of_nothing:

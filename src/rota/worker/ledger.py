@@ -296,10 +296,8 @@ class Ledger:
     def _turn_under_limits(self, line: Line, worker: str, handed: list[Handed], limiting: Limiting) -> None:
         """Write what ended, which gives back the places it took, and claim: after that, or beside it where there are plenty."""
         finishing = bool(handed)
-        amply = line.ample and self._tallies.known and self._restraint.amply_now(limiting)
-        ask = self._ask(worker, finishing) if amply else None
-        if ask is not None and (ample := limiting.ample(ask.limit)) is not None:
-            self._send(line, worker, handed, replace(ask, ample=ample))
+        if (ask := self._ample_ask(line, worker, finishing, limiting)) is not None:
+            self._send(line, worker, handed, ask)
             return
         if not (self._tallies.known or self._posted):
             self._send(line, worker, handed, None)
@@ -307,6 +305,10 @@ class Ledger:
         if handed:
             if self._restraint.lets_wait(limiting):
                 self._send(line, worker, handed, None)
+            elif any(run.tallied for run, _ in handed):
+                self._send(line, worker, handed, None)  # a claim that came before it would find these places taken
+                self._lookout.look = True
+                return
             elif self._record_together(worker, handed):
                 self._lookout.look = True
         if (ask := self._ask(worker, finishing)) is None:
@@ -315,8 +317,21 @@ class Ledger:
         found = self._store.admit(ask, limiting, self._app.now())
         self._answered()
         self._begin(found.claimed, worker, found.places)
+        if self._restraint.refused and found.claimed:
+            self._tallies.doubt()  # the store may have forgotten what it was told
         self._restraint.heed(found, self._crew.load + self._unwritten())
         self._lookout.after_round(ask, found)
+
+    def _ample_ask(self, line: Line, worker: str, finishing: bool, limiting: Limiting) -> Ask | None:
+        """What to claim along with what ended, under limits that are likely to be far from full."""
+        if not (line.ample and self._restraint.amply_now(limiting)):
+            return None
+        ask = self._ask(worker, finishing)
+        ample = None if ask is None else limiting.ample(ask.limit)
+        if ask is None or ample is None:
+            return None
+        self._tallies.cover(ample)
+        return replace(ask, ample=ample) if self._tallies.known or not self._posted else None
 
     def _send(self, line: Line, worker: str, handed: list[Handed], ask: Ask | None) -> None:
         ends = [self._recorder.ended(run, outcome) for run, outcome in handed]
@@ -331,17 +346,13 @@ class Ledger:
         if self._app.limiting is None:
             return None
         given = self._tallies.gave_back(run for run, _ in handed)
-        if ask is not None and ask.ample is not None:
-            self._tallies.begin()
-        elif not given and self._tallies.known:
-            return None
-        if self._tallies.known:
-            return Tally({room: -many for room, many in given.items()})
-        return None if self._posted else self._tallies.whole()
+        if not self._tallies.known:
+            return None if self._posted else self._tallies.whole()
+        amply = ask is not None and ask.ample is not None
+        return Tally({room: -many for room, many in given.items()}) if given or amply else None
 
     def _record_together(self, worker: str, handed: list[Handed]) -> bool:
         """Write these outcomes, and say whether one of them gave back a place of a limit."""
-        self._gave_back_beside(handed)
         ends = [self._recorder.ended(run, outcome) for run, outcome in handed]
         try:
             turn = self._store.finish(worker, ends, None, self._app.now())
@@ -392,7 +403,7 @@ class Ledger:
         self._recorder.tell(posted.handed, posted.ends, turn.counted)
         self._learn(len(posted.ends))
         if ask is not None and ample is not None and len(turn.claimed) < ask.limit:
-            self._restraint.heed_refusal()  # or there is no more: the next claim tells
+            self._restraint.heed_refusal(len(turn.claimed))  # or there is no more: the next claim tells
             self._lookout.look = True
         elif ask is not None:
             self._lookout.after(ask, turn.claimed)

@@ -30,7 +30,9 @@ class Restraint:
         self._tight_until = 0.0
         self._fewer_until = 0.0
         self._most = 0
-        self._ample_until = 0.0
+        self._ample_from = self._ample_until = 0.0
+        self.refused = False
+        """Whether the last claim that did not look at each job got none."""
 
     def lets_wait(self, limiting: Limiting) -> bool:
         """Whether jobs under limits may be claimed that do not begin at once: while no limit was met of late."""
@@ -50,17 +52,22 @@ class Restraint:
 
     def amply_now(self, limiting: Limiting) -> bool:
         """Whether limits are likely to be so far from full that a claim need not look at each job."""
-        return time.monotonic() < self._ample_until and self.lets_wait(limiting)
+        return self._ample_from <= time.monotonic() < self._ample_until and self.lets_wait(limiting)
 
-    def heed_refusal(self) -> None:
-        """Learn from a claim that did not look at each job, and may have been refused."""
+    def heed_refusal(self, claimed: int) -> None:
+        """Learn from a claim that did not look at each job and got so few: it may have been refused."""
         self._ample_until = 0.0
+        self.refused = not claimed
 
     def heed(self, found: Round, taken: int) -> None:
         """Learn from a claim under limits, after which so many jobs have this worker's places as the store sees it."""
-        self._ample_until = 0.0 if found.held or found.reserved or not found.claimed else time.monotonic() + _MEMORY
+        now = time.monotonic()
+        self._ample_until = 0.0 if found.held or found.reserved or not found.claimed else now + _MEMORY
+        if self.refused and found.claimed:
+            self._ample_from = now + _MEMORY  # such as where another size was set: each try would be for nothing
+        self.refused = False
         if found.held:
-            self._tight_until = time.monotonic() + _MEMORY
+            self._tight_until = now + _MEMORY
         elif found.reserved:
             self._most = int(taken * _KEPT)
-            self._fewer_until = time.monotonic() + _MEMORY
+            self._fewer_until = now + _MEMORY
