@@ -10,6 +10,7 @@ import signal
 import time
 
 import psycopg
+import redis
 
 from accounts import note, noted
 from rota import Rota, current_job
@@ -111,6 +112,11 @@ def long_until(path: str) -> None:
 @app.task(name="cut", retry=0)
 def cut(server: str) -> None:
     """End every connection to the server in the body's last line."""
+    if server.startswith("unix"):
+        with noted(LEDGER), redis.Redis.from_url(server) as admin:
+            for kind in ("normal", "pubsub"):
+                admin.client_kill_filter(_type=kind, skipme=True)
+        return
     with noted(LEDGER), psycopg.connect(server, autocommit=True) as admin:
         admin.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and usename is not null"

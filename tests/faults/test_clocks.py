@@ -1,4 +1,4 @@
-"""Machines whose clocks are wrong: on Postgres the server's clock decides what is due and whose lease ran out."""
+"""Machines whose clocks are wrong: on Postgres and Redis the server's clock decides what is due and whose lease ran out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from working import eventually
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
 
 
-@pytest.mark.parametrize("shared_url", ["postgres"], indirect=True)
+@pytest.mark.parametrize("shared_url", ["postgres", "redis"], indirect=True)
 def test_a_machine_that_is_ahead_or_behind_starts_nothing_early_and_takes_no_ones_job(
     app: Rota, fleet: Fleet, ledger: Path, tmp_path: Path
 ) -> None:
