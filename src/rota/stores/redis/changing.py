@@ -11,8 +11,8 @@ from rota.model import FINAL, Changed, Edit, Move, State
 from rota.stores.redis.client import Client, pieces
 from rota.stores.redis.records import bare
 
-_STEP = 500
-"""Jobs that one script changes: it writes more of each than others read."""
+_STEP = 250
+"""Jobs that one script changes, which takes longer than to look at them."""
 
 _became = msgpack.Decoder(list[tuple[State | None, State | None]]).decode
 _pruned = msgpack.Decoder(tuple[int, bool]).decode

@@ -174,7 +174,7 @@ class Search(Struct):
 
 
 def _first_dues(client: Client, groups: Iterable[Group], by_task: bool) -> dict[Group, Micros]:
-    """When the first of each of these groups is due, save of running ones. Without tasks a group is all of a queue in a state."""
+    """When the first of each of these groups is due, save of running ones. Without tasks a group is a queue in a state."""
     searches = _searches(client, groups)
     looked = 0
     while looked < _FAR and (walks := [(search, line) for search in searches.values() for line in search.open]):

@@ -34,7 +34,6 @@ for _, each in ipairs(jobs) do
     if job[STATE] == 'running' and call('HEXISTS', WORKERS, job[WORKER]) == 0 then call('SADD', STRANGERS, job[WORKER]) end
     place(id, job)
     save(id, job)
-    if job[STATE] == 'running' and call('HEXISTS', WORKERS, job[WORKER]) == 0 then call('SADD', STRANGERS, job[WORKER]) end
     added = added + 1
   end
 end

@@ -785,19 +785,19 @@ local function before_moment(moment) return string.format('(%.0f', moment) end
 -- may be nil. Most that it does not name are not taken apart.
 local function matching(filter)
   local states, queue, task, key, worker = unpack(filter, 1, 5)
-  local head = task and pack(task) .. (queue and pack(queue) or '')
+  local words = {} -- what is packed in each that matches
+  for _, word in pairs({task = task, queue = queue, worker = worker}) do words[#words + 1] = pack(word) end
   local able = {}
   for _, state in ipairs(states or {}) do able[state] = true end
   return function(id)
     local packed = known[id]
     if not packed then return nil end
-    if head then
-      local at = packed:byte() < 0xa0 and 2 or 4
-      if packed:sub(at, at + #head - 1) ~= head then return nil end
+    for _, word in ipairs(words) do
+      if not packed:find(word, 1, true) then return nil end
     end
     local job = load(id)
-    if (not states or able[job[STATE]]) and (not queue or job[QUEUE] == queue) and (not key or job[KEY] == key)
-      and (not worker or job[WORKER] == worker) then
+    if (not states or able[job[STATE]]) and (not task or job[TASK] == task) and (not queue or job[QUEUE] == queue)
+      and (not key or job[KEY] == key) and (not worker or job[WORKER] == worker) then
       return job, packed
     end
   end
@@ -812,6 +812,8 @@ end
 -- Those who may have running jobs.
 local function running_workers()
   local workers = call('HKEYS', WORKERS)
-  for _, stranger in ipairs(call('SMEMBERS', STRANGERS)) do workers[#workers + 1] = stranger end
+  for _, stranger in ipairs(call('SMEMBERS', STRANGERS)) do
+    if call('HEXISTS', WORKERS, stranger) == 0 then workers[#workers + 1] = stranger end
+  end
   return workers
 end
