@@ -21,13 +21,13 @@ local function lose(worker, name, id)
   lost[#lost + 1] = record(id, job[TASK], job[QUEUE], attempt, worker, job[STATE], name)
 end
 
-for _, worker in ipairs(call('ZRANGEBYSCORE', LEASES, '-inf', now)) do
+for _, worker in ipairs(call('ZRANGEBYSCORE', LEASES, '-inf', now, 'LIMIT', 0, limit)) do
+  if #lost == limit then break end
   local row = call('HGET', WORKERS, worker)
   local name = row and cmsgpack.unpack(row)[NAME] or ''
-  for _, id in ipairs(call('HKEYS', running_key(worker))) do
-    if #lost == limit then break end
-    lose(worker, name, id)
-  end
+  local ids = call('HRANDFIELD', running_key(worker), limit - #lost) -- one that is held up may hold many
+  fetch(ids)
+  for _, id in ipairs(ids) do lose(worker, name, id) end
   settle()
   if call('EXISTS', running_key(worker)) == 0 then forget_worker(worker) end
 end
