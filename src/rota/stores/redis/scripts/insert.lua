@@ -27,7 +27,7 @@ local function add_plain(task, queue, priority, run_at, delay, ids, lengths)
     end
   end
   count_many(queue, task, state, added)
-  if state == 'queued' and added > 0 then ring() end
+  if added > 0 then ring() end
 end
 
 local function add_one(new)
