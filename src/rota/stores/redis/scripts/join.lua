@@ -7,6 +7,7 @@ if new then
   row[STARTED] = now
   call('HSET', WORKERS, worker, record(unpack(row, 1, WORKER_FIELDS)))
   call('ZADD', LEASES, now + lease, worker)
+  call('SREM', STRANGERS, worker)
   look_at_all() -- it may know other sizes
 end
 return done(pack(new))

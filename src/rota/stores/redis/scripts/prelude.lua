@@ -107,7 +107,7 @@ local known, unsaved = {}, {} -- jobs as they are packed, by id: those that were
 local adding, removing = {}, {} -- members of sorted sets by key, scores before them where they are added
 local starting, stopping = {}, {} -- running jobs by key, packed behind their ids where they start
 local placed = {} -- ids of jobs that were put where they are to be found
-local lines = {} -- what `line` told of, by key
+local lines = {} -- what `line` told of, by key; `left` where somebody may have left it
 
 local function members_of(sets, key)
   local members = sets[key]
@@ -193,7 +193,9 @@ local function join_line(kind, name, priority, due, id)
 end
 
 local function leave_line(kind, name, priority, id)
-  remove(line(kind, name, priority), id)
+  local key = line(kind, name, priority)
+  lines[key].left = true
+  remove(key, id)
 end
 
 -- One line as it is walked along: `head` is its first id that was not passed, read a few at a time.
@@ -266,6 +268,7 @@ local function first_in_line(kind, names, many)
     end
     if #ids >= many then break end
   end
+  for key in pairs(taken) do lines[key].left = true end
   return ids, taken
 end
 
@@ -415,7 +418,7 @@ local function done(packed)
     end
   end
   for key, each in pairs(lines) do
-    if call('EXISTS', key) == 0 then
+    if each.left and call('EXISTS', key) == 0 then
       local priorities = base .. ':' .. each.kind .. ':priorities:' .. each.name
       call('ZREM', priorities, each.priority)
       if call('EXISTS', priorities) == 0 then call('SREM', base .. ':' .. each.kind, each.name) end
@@ -533,6 +536,7 @@ local function place(id, job)
     ring()
   elseif state == 'scheduled' then
     add(SCHEDULED, job[DUE], id)
+    ring() -- it may be due sooner than what they wait for
     job[ROOM] = nil
   elseif state == 'held' then
     join_line('held', held_line(job), job[PRIORITY], job[DUE], id)
