@@ -70,7 +70,7 @@ def _whole(told: Told, attempts: Sequence[records.Attempt]) -> Whole:
 
 
 def _parts(whole: Whole) -> tuple[object, ...]:
-    """[id, the fields of `scripts/prelude.lua` in their order, attempts]."""
+    """[id, the fields of `scripts/prelude` in their order, attempts]."""
     job = whole.job
     return (
         records.bare(job.id),

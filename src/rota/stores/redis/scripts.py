@@ -11,6 +11,11 @@ from msgspec import Struct
 
 _FOLDER = Path(__file__).with_name("scripts")
 
+_PRELUDE = (
+    *("ground", "together", "lines", "counting", "rooms", "ending", "jobs"),
+    *("claiming", "workers", "limits", "looking"),
+)
+"""The files of the prelude, in the order in which one needs those before it."""
 
 _COMMENT = re.compile(r"--[^\n]*\n?")
 _MAKING = re.compile(r"^local (?:function )?(\w+(?:, \w+)*)", re.MULTILINE)
@@ -44,7 +49,7 @@ def _needed(text: str) -> str:
 
     The server makes all of this anew at each call: of a lone job's insert the whole would take a quarter.
     """
-    head, first, *stretches = (_FOLDER / "prelude.lua").read_text().split("\n\n")
+    head, first, *stretches = _stretches()
     words = set(re.findall(r"\w+", _COMMENT.sub("", text)))
     needed = []
     for stretch in reversed(stretches):
@@ -54,6 +59,12 @@ def _needed(text: str) -> str:
             needed.append(stretch)
             words.update(re.findall(r"\w+", code))
     return "\n\n".join([head, first, *reversed(needed)])
+
+
+@cache
+def _stretches() -> list[str]:
+    parts = [(_FOLDER / "prelude" / f"{name}.lua").read_text() for name in _PRELUDE]
+    return [stretch for part in parts for stretch in part.strip("\n").split("\n\n")]
 
 
 def loading(script: Script) -> bytes:
