@@ -21,8 +21,8 @@ _COMMENT = re.compile(r"--[^\n]*\n?")
 _MAKING = re.compile(r"^local (?:function )?(\w+(?:, \w+)*)", re.MULTILINE)
 """The names that a stretch of the prelude makes."""
 _UNASKED = {
-    "sealed": re.compile(r"It only reads\.|It works beneath a seal\."),
-    "eased": re.compile(r"It only reads\.|It takes memory\."),
+    "sealed": ("It only reads.", "It works beneath a seal."),
+    "eased": ("It only reads.", "It takes memory."),
 }
 """What every script needs of the prelude, by what that makes, but for those that say one of these of themselves."""
 
@@ -51,11 +51,13 @@ def _needed(text: str) -> str:
     """
     head, first, *stretches = _stretches()
     words = set(re.findall(r"\w+", _COMMENT.sub("", text)))
+    says = " ".join(text.replace("\n--", "\n").split())  # wherever its lines end
+    unasked = {name for name, unless in _UNASKED.items() if not any(said in says for said in unless)}
     needed = []
     for stretch in reversed(stretches):
         code = _COMMENT.sub("", stretch)
         made = {name for names in _MAKING.findall(code) for name in re.findall(r"\w+", names)}
-        if made & words or any(name in made and not unless.search(text) for name, unless in _UNASKED.items()):
+        if made & (words | unasked):
             needed.append(stretch)
             words.update(re.findall(r"\w+", code))
     return "\n\n".join([head, first, *reversed(needed)])
