@@ -1,13 +1,13 @@
 -- Claim what may start of some queued jobs, and have limits hold what meets a full one:
 -- [now, worker, ids, kinds, needs, sizes, overrides, names, slots, at once, limit].
 --
--- The jobs come in the order promised, as `candidates` told them; one that has moved since is passed over. `kinds` has for each its
--- number in `needs`, which has the rooms that jobs need, [name, key], or 0 for none. `names`, `sizes` and `overrides` are as there.
--- The rule is that of `rota.rules.admission`, which has the reasons.
+-- The jobs come in the order promised, as `candidates` told them; one that has moved since is passed over. `kinds` has for each
+-- its number in `needs`, which has the rooms that jobs need, [name, key], or 0 for none. `names`, `sizes` and `overrides` are
+-- as there. The rule is that of `rota.rules.admission`, which has the reasons.
 --
--- Answers nil where the worker is not known, false where other overrides are in force, and nothing was done; else the jobs that were
--- claimed, how many were held, looked at and still there, the rooms [name, key] with room that had held jobs which were not let in
--- there, and how long until time makes room.
+-- Answers nil where the worker is not known, false where other overrides are in force, and nothing was done; else the jobs that
+-- were claimed, how many were held, looked at and still there, the rooms [name, key] with room that had held jobs which were
+-- not let in there, and how long until time makes room.
 
 local worker, ids, kinds, needs, sizes, overrides, names, slots, at_once, limit = unpack(input, 2, 11)
 

@@ -1,6 +1,7 @@
--- How many jobs came in within the last `span`, by queue: [now, span, after, look], of those whose ids sort after `after`. Where that is
--- empty, of those whose ids were made up to five seconds before that, as clocks differ: an id begins with the millisecond of its making.
--- Looks at so many of them. Answers the id to go on behind, nil at the end, and the numbers. It only reads.
+-- How many jobs came in within the last `span`, by queue: [now, span, after, look], of those whose ids sort after `after`.
+-- Where that is empty, of those whose ids were made up to five seconds before that, as clocks differ: an id begins with the
+-- millisecond of its making. Looks at so many of them. Answers the id to go on behind, nil at the end, and the numbers.
+-- It only reads.
 
 local span, after, look = unpack(input, 2, 4)
 if after == '' then

@@ -1,13 +1,14 @@
 -- Queue again what may have room by now, and look at the first queued jobs:
 -- [now, worker, queues, limit, names, sizes, overrides, openings, slots, wider].
 --
--- `names` are those of the limits that the worker knows, `sizes` has the size of each by its name, most at once or else the spacing
--- of starts, as these are with the `overrides`, texts by name. At most so many openings are made, and the ring is for others once
--- more jobs are freed than there are slots. `wider` has [name, key, factor] of rooms that free more than they have room for.
+-- `names` are those of the limits that the worker knows, `sizes` has the size of each by its name, most at once or else the
+-- spacing of starts, as these are with the `overrides`, texts by name. At most so many openings are made, and the ring is for
+-- others once more jobs are freed than there are slots. `wider` has [name, key, factor] of rooms that free more than they have
+-- room for.
 --
 -- Answers nil where the worker is not known; the overrides in force where they are others, and nothing was done; else nil and
--- how many openings were made, whether jobs of other queues were freed, how long until time makes room, whether there are rooms to be
--- looked at still, in which case no job is told, and the jobs: [id, task, args].
+-- how many openings were made, whether jobs of other queues were freed, how long until time makes room, whether there are rooms
+-- to be looked at still, in which case no job is told, and the jobs: [id, task, args].
 
 local worker, queues, limit, names, sizes, overrides, openings, slots, wider = unpack(input, 2, 10)
 
@@ -54,8 +55,8 @@ local function free(room, queue, line_names, many)
   elsewhere = elsewhere or not asked[queue]
 end
 
--- Free what a room may have room for, and answer when to look at it again, and when time opens it. One of a limit that this worker
--- does not know, although it knows the tasks, holds nobody any more.
+-- Free what a room may have room for, and answer when to look at it again, and when time opens it. One of a limit that this
+-- worker does not know, although it knows the tasks, holds nobody any more.
 local function open(room)
   local is, many, tasks = look_into(room)
   local size = sizes[is.name]

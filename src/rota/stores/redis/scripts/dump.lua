@@ -1,5 +1,5 @@
--- Jobs with all that belongs to each, in the order of their ids: [now, after, limit, bytes]. Fewer where they have more bytes than
--- that together, but one at least. Answers each with its attempts. It only reads.
+-- Jobs with all that belongs to each, in the order of their ids: [now, after, limit, bytes]. Fewer where they have more bytes
+-- than that together, but one at least. Answers each with its attempts. It only reads.
 
 local after, limit, most = input[2], input[3], input[4]
 local told, weight = {}, 0

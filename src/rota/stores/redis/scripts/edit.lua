@@ -1,13 +1,13 @@
--- Change jobs that wait: [now, ids, only, priority, queue, run_at, delay], where `only` has the states that it is for, or is nil, and
--- what else is nil stays as it is. Answers the state of each before and after: nil for one that is not there.
+-- Change jobs that wait: [now, ids, only, priority, queue, run_at, delay], where `only` has the states that it is for, or is
+-- nil, and what else is nil stays as it is. Answers the state of each before and after: nil for one that is not there.
 
 local ids, only, priority, queue, run_at, delay = unpack(input, 2, 7)
 
 local able = {}
 for _, state in ipairs(only or {'scheduled', 'queued', 'held'}) do able[state] = true end
 
--- What a limit held is queued, for it to be looked at by what it is now. A job that goes back to the scheduled ones counts on no
--- limit any more.
+-- What a limit held is queued, for it to be looked at by what it is now. A job that goes back to the scheduled ones counts on
+-- no limit any more.
 local function edit(id, job)
   local due = run_at or delay and now + delay
   displace(id, job)

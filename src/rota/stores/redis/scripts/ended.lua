@@ -1,6 +1,7 @@
--- How many jobs ended lately in a final state, by queue and worker: [now, state, span, from, passed, look], of those that ended at `from`
--- or later, where that is not nil, and of those without the first `passed`. Looks at so many of them. Answers when the last of them ended,
--- and how many of those that ended then were looked at, nil at the end; and the numbers, [queue, worker, jobs]. It only reads.
+-- How many jobs ended lately in a final state, by queue and worker: [now, state, span, from, passed, look], of those that ended
+-- at `from` or later, where that is not nil, and of those without the first `passed`. Looks at so many of them. Answers when
+-- the last of them ended, and how many of those that ended then were looked at, nil at the end; and the numbers, [queue,
+-- worker, jobs]. It only reads.
 
 local state, span, from, passed, look = unpack(input, 2, 6)
 local key = finished_key(state)

@@ -1,7 +1,7 @@
--- Look at jobs from the newest on, and tell those that a filter names: [now, filter, before, look, limit, bytes]. Looks at `look` of
--- them, or fewer once `limit` were told, or they have more bytes together; only at those whose ids sort before `before`, if that is
--- not nil. Where the filter has a key, only jobs that have it are looked at. Answers how many it looked at, the id to go on before,
--- or nil where there are no more, and the jobs. It only reads.
+-- Look at jobs from the newest on, and tell those that a filter names: [now, filter, before, look, limit, bytes]. Looks at
+-- `look` of them, or fewer once `limit` were told, or they have more bytes together; only at those whose ids sort before
+-- `before`, if that is not nil. Where the filter has a key, only jobs that have it are looked at. Answers how many it looked
+-- at, the id to go on before, or nil where there are no more, and the jobs. It only reads.
 
 local filter, before, look, limit, most = unpack(input, 2, 6)
 local index = filter[4] and keyed_key(filter[4]) or ALL

@@ -1,9 +1,9 @@
 -- The newest jobs that a filter names, by what finds jobs by their states: [now, filter, before, limit, most, groups, bytes].
 --
--- Only states are looked at in which there are such jobs at all, by the numbers kept of their queues and tasks, which are read where
--- they are no more than `groups`. All is read in one step, so that no job is missed for changing its state meanwhile.
--- Answers the jobs; whether there may be more, as these have more bytes together; how many jobs the filter may name, its key and its
--- worker left aside; and how many ids find them. The jobs are nil where these are more than `most`. It only reads.
+-- Only states are looked at in which there are such jobs at all, by the numbers kept of their queues and tasks, which are read
+-- where they are no more than `groups`. All is read in one step, so that no job is missed for changing its state meanwhile.
+-- Answers the jobs; whether there may be more, as these have more bytes together; how many jobs the filter may name, its key
+-- and its worker left aside; and how many ids find them. The jobs are nil where these are more than `most`. It only reads.
 
 local filter, before, limit, most, groups, heaviest = unpack(input, 2, 7)
 local states, queue, task, _, worker = unpack(filter, 1, 5)

@@ -1,5 +1,5 @@
--- Make a worker known: [now, worker, lease, row], a row being [name, host, pid, queues, tasks, concurrency, lease, version, started, trouble].
--- Answers whether its id was new.
+-- Make a worker known: [now, worker, lease, row], a row being [name, host, pid, queues, tasks, concurrency, lease, version,
+-- started, trouble]. Answers whether its id was new.
 
 local worker, lease, row = input[2], input[3], input[4]
 local new = call('HEXISTS', WORKERS, worker) == 0

@@ -1,5 +1,5 @@
--- Those jobs in a final state that ended last: [now, state, passed, look], without so many that ended after them. Looks at so many.
--- Answers how many it met, and the jobs. It only reads.
+-- Those jobs in a final state that ended last: [now, state, passed, look], without so many that ended after them. Looks at so
+-- many. Answers how many it met, and the jobs. It only reads.
 
 local state, passed, look = unpack(input, 2, 4)
 local ids = call('ZREVRANGE', finished_key(state), passed, passed + look - 1)

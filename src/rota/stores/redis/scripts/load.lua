@@ -1,6 +1,6 @@
--- Take in jobs of another store as they are, all or none: [now, seal, jobs], a job being [id, fields, attempts]. One whose id is
--- known stays as it is. Answers how many were new; or the id of the unfinished job that has the key of one; or nil where there is
--- no such seal. It works beneath a seal. It takes memory.
+-- Take in jobs of another store as they are, all or none: [now, seal, jobs], a job being [id, fields, attempts]. One whose id
+-- is known stays as it is. Answers how many were new; or the id of the unfinished job that has the key of one; or nil where
+-- there is no such seal. It works beneath a seal. It takes memory.
 
 local seal, jobs = input[2], input[3]
 if call('HGET', SEAL, 'id') ~= seal then return done(pack(nil)) end

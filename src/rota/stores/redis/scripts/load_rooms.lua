@@ -1,5 +1,5 @@
--- Have rooms remember what they did in another store, of two moments the later: [now, seal, rooms], a room being
--- [name, key, started, keep, closed]. Answers how many did not yet, or nil where there is no such seal. It works beneath a seal.
+-- Have rooms remember what they did in another store, of two moments the later: [now, seal, rooms], a room being [name, key,
+-- started, keep, closed]. Answers how many did not yet, or nil where there is no such seal. It works beneath a seal.
 
 local seal, rooms = input[2], input[3]
 if call('HGET', SEAL, 'id') ~= seal then return done(pack(nil)) end

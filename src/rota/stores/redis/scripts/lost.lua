@@ -10,7 +10,7 @@ local function lose(worker, name, id)
   local attempt = job[CLAIM] - job[EXCUSED]
   local who = name == '' and worker or name .. ' (' .. worker .. ')'
   local reason = 'worker lost: the lease of ' .. who .. ' ran out'
-  note(id, job, 'lost', now - job[CLAIMED], 'WorkerLost', reason, '')
+  note(id, job, 'lost', now - (job[CLAIMED] or now), 'WorkerLost', reason, '')
   if job[CANCELLING] then
     conclude(id, job, 'cancelled', reason)
   elseif attempt < job[MOST] then

@@ -1,5 +1,5 @@
--- Delete the first so many jobs in a final state that ended longer ago than an age: [now, state, age, limit]. Answers how many it
--- deleted, and whether there may be more.
+-- Delete the first so many jobs in a final state that ended longer ago than an age: [now, state, age, limit]. Answers how many
+-- it deleted, and whether there may be more.
 
 local state, age, limit = input[2], input[3], input[4]
 local key = finished_key(state)

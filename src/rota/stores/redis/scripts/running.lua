@@ -1,6 +1,6 @@
--- What runs, of the first of these workers: [now, workers, many]. Once it has looked at so many jobs it looks at no other worker. Answers
--- of how many workers it told, and how many jobs of each queue and task they have: [worker, queue, task, jobs, due], where the last is
--- when the first of them was due. It only reads.
+-- What runs, of the first of these workers: [now, workers, many]. Once it has looked at so many jobs it looks at no other
+-- worker. Answers of how many workers it told, and how many jobs of each queue and task they have: [worker, queue, task, jobs,
+-- due], where the last is when the first of them was due. It only reads.
 
 local workers, many = input[2], input[3]
 local told, looked, asked = {}, 0, 0

@@ -1,4 +1,5 @@
--- Let nothing be changed from now on: [now, id, words, text]. Answers the text of another seal, which stays. It works beneath a seal.
+-- Let nothing be changed from now on: [now, id, words, text]. Answers the text of another seal, which stays.
+-- It works beneath a seal.
 
 local id, words, text = input[2], input[3], input[4]
 local present = call('HMGET', SEAL, 'id', 'text')

@@ -1,4 +1,5 @@
--- Have a size count for a limit, or nil for the one that code declares: [now, name, size]. Jobs that it holds are looked at again.
+-- Have a size count for a limit, or nil for the one that code declares: [now, name, size]. Jobs that it holds are looked at
+-- again.
 
 local name, size = input[2], input[3]
 if size then

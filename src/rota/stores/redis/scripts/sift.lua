@@ -1,7 +1,7 @@
--- A step along what finds jobs by their state, in no order: [now, filter, kind, keys, at, cursor, before, floor]. The kind is "HSCAN"
--- where these are hashes, else "ZSCAN"; `at` is the number of the key to go on with, at its `cursor`. Answers where to go on: its number,
--- or nil at the end, and its cursor; and the ids of those that the filter names, of which all sort after `floor` and before
--- `before`, where these are not nil. It only reads.
+-- A step along what finds jobs by their state, in no order: [now, filter, kind, keys, at, cursor, before, floor]. The kind is
+-- "HSCAN" where these are hashes, else "ZSCAN"; `at` is the number of the key to go on with, at its `cursor`. Answers where to
+-- go on: its number, or nil at the end, and its cursor; and the ids of those that the filter names, of which all sort after
+-- `floor` and before `before`, where these are not nil. It only reads.
 
 local filter, kind, keys, at, cursor, before, floor = unpack(input, 2, 8)
 local looked, ids = 0, {}

@@ -1,6 +1,7 @@
--- Walk along sorted sets of jobs in which they stand by when they are due: [now, walks], a walk being [key, id, due, many], where id and
--- due are of the job to go on behind, or nil. Looks at so many jobs of each. Answers of each walk the id and the due time of the
--- last of them, nil at the end, and when the first of each queue and task that it met is due: [queue, task, due]. It only reads.
+-- Walk along sorted sets of jobs in which they stand by when they are due: [now, walks], a walk being [key, id, due, many],
+-- where id and due are of the job to go on behind, or nil. Looks at so many jobs of each. Answers of each walk the id and the
+-- due time of the last of them, nil at the end, and when the first of each queue and task that it met is due: [queue, task,
+-- due]. It only reads.
 
 local walks = input[2]
 

@@ -1,10 +1,10 @@
 -- Write what became of attempts, and claim: [now, worker, succeeded, ends, queues, limit, closes, rooms, places].
 --
--- Attempts that succeeded, with jobs to be kept, are [ids, claims, tooks, results]. Every other end is
--- [id, claim, outcome, took, keep, wait, excuse, looks, reason, result, kind, message, trace].
--- The rooms of limits that outcomes close are [name, key, span]. Where a claim is ample, `rooms` are [name, key, enough], how many
--- places may be taken in each before, and `places` those that the jobs of each task take, by its name.
--- Answers the ids of those attempts that did not count, and the jobs that were claimed.
+-- Attempts that succeeded, with jobs to be kept, are [ids, claims, tooks, results]. Every other end is [id, claim, outcome,
+-- took, keep, wait, excuse, looks, reason, result, kind, message, trace]. The rooms of limits that outcomes close are [name,
+-- key, span]. Where a claim is ample, `rooms` are [name, key, enough], how many places may be taken in each before, and
+-- `places` those that the jobs of each task take, by its name. Answers the ids of those attempts that did not count, and the
+-- jobs that were claimed.
 
 local worker, succeeded, ends, queues, limit, closes, rooms, places = unpack(input, 2, 9)
 local running = running_key(worker)

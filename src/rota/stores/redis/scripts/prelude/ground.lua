@@ -1,5 +1,5 @@
--- What scripts share, in the files of this folder; what one needs of it stands before it when it is loaded. Each stretch between
--- empty lines is needed by those who name what it makes, and names only what stands before it.
+-- What scripts share, in the files of this folder; what one needs of it stands before it when it is loaded. Each stretch
+-- between empty lines is needed by those who name what it makes, and names only what stands before it.
 --
 -- KEYS[1] is the base of every key, with the hash tag that keeps them together. ARGV[1] is an array in MessagePack: the moment
 -- first (nil for the server's clock), then what the script says; ARGV[2] is what is packed already. A script ends with
@@ -21,15 +21,17 @@ local SEAL = base .. ':seal'
 local sealed = call('HGET', SEAL, 'words')
 if sealed then return redis.error_reply('SEALED ' .. sealed) end
 
--- Where memory has run out the server lets nothing grow, save for a script that wrote something before: here nothing, first of all.
--- So workers keep their leases and end what they run, and jobs can be deleted, while those that say that they take memory are refused.
+-- Where memory has run out the server lets nothing grow, save for a script that wrote something before: here nothing, first of
+-- all. So workers keep their leases and end what they run, and jobs can be deleted, while those that say that they take memory
+-- are refused.
 local eased = call('DEL', base .. ':nothing')
 
 -- A job: an array in MessagePack under its id, which ends with the last field that is set. A text that is `true` here is long
--- and kept aside, so that a job that moves need not carry it. PLAIN says of a waiting job that nothing else depends on it: no key,
--- no text aside, no limit. What most jobs go through is then written behind the array, and nothing of that is taken apart: once
--- it is claimed CLAIM, WORKER and CLAIMED; once it has succeeded FINISHED, TOOK and RESULT as well. Where it has places of limits
--- meanwhile, PLAIN is nil, and behind all that stand PLACES and the length of what was written from WORKER on. `load` brings it together.
+-- and kept aside, so that a job that moves need not carry it. PLAIN says of a waiting job that nothing else depends on it: no
+-- key, no text aside, no limit. What most jobs go through is then written behind the array, and nothing of that is taken apart:
+-- once it is claimed CLAIM, WORKER and CLAIMED; once it has succeeded FINISHED, TOOK and RESULT as well. Where it has places of
+-- limits meanwhile, PLAIN is nil, and behind all that stand PLACES and the length of what was written from WORKER on. `load`
+-- brings it together.
 local TASK, QUEUE, CLAIM, EXCUSED, PLAIN, ARGS, PRIORITY, MOST, CREATED, STATE, DUE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local WORKER, CLAIMED, FINISHED, TOOK, KEY, FLEETING, LOOKS, CONTEXT = 12, 13, 14, 15, 16, 17, 18, 19
 local RESULT, REASON, PROGRESS, CANCELLING, ROOM, PLACES = 20, 21, 22, 23, 24, 25

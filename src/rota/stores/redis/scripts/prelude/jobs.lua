@@ -10,7 +10,8 @@ local function load(id)
     job[STATE], job[CLAIM], job[WORKER], job[CLAIMED], job.parts = 'running', claim, worker, claimed, 4
   end
   if finished then
-    job[STATE], job[FINISHED], job[TOOK], job[RESULT], job[REASON], job[LOOKS], job.parts = 'succeeded', finished, took, result, nil, nil, 7
+    job[STATE], job[FINISHED], job[TOOK], job[RESULT], job.parts = 'succeeded', finished, took, result, 7
+    job[REASON], job[LOOKS] = nil, nil
   end
   if places then job[PLACES], job.parts = places, 9 end
   return job, packed
@@ -30,8 +31,8 @@ local function save(id, job)
   return packed
 end
 
--- What begins a plain job, if it is one: its task and its queue, packed; the number of its claims, and where that stands. Whether
--- it has places is answered as well, which no waiting job has.
+-- What begins a plain job, if it is one: its task and its queue, packed; the number of its claims, and where that stands.
+-- Whether it has places is answered as well, which no waiting job has.
 local function heading(packed)
   local from = packed:byte() < 0xa0 and 2 or 4
   local at = from

@@ -1,7 +1,7 @@
 -- What a claim under limits asks of rooms.
 
--- From when a room of a size has room, [most at once] or [nil, spacing of starts]: now where it has some; nil where a running job
--- must end first. Nobody waits for a clock that was set back.
+-- From when a room of a size has room, [most at once] or [nil, spacing of starts]: now where it has some; nil where a running
+-- job must end first. Nobody waits for a clock that was set back.
 local function opens_at(size, room, running, started)
   if not size then return now end
   local opening = math.max(now, room.closed or now)

@@ -1,5 +1,6 @@
 -- Jobs that wait in the order promised: larger priority, then earlier due, then id. Lines of one kind have names: queued jobs
--- stand in line under their queue. A line is a sorted set a priority; a set has the priorities in use of each name, another the names.
+-- stand in line under their queue. A line is a sorted set a priority; a set has the priorities in use of each name, another the
+-- names.
 
 -- The key of a line of one priority, which this script may change.
 local function line(kind, name, priority)
@@ -57,8 +58,8 @@ local function merge(ids, taken, line_keys, many)
   end
 end
 
--- The first so many jobs in the lines of these names, in the order promised, and how many of the first of each line they are, by
--- its key. They stay there.
+-- The first so many jobs in the lines of these names, in the order promised, and how many of the first of each line they are,
+-- by its key. They stay there.
 local function first_in_line(kind, names, many)
   settle()
   local levels, priorities = {}, {}

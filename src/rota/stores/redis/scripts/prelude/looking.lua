@@ -3,8 +3,8 @@
 -- A moment as the end of a range of scores that it is not part of.
 local function before_moment(moment) return string.format('(%.0f', moment) end
 
--- What answers a job that was fetched, and as it is packed, if a filter names it: [states, queue, task, key, worker], of which any
--- may be nil. Most that it does not name are not taken apart.
+-- What answers a job that was fetched, and as it is packed, if a filter names it: [states, queue, task, key, worker], of which
+-- any may be nil. Most that it does not name are not taken apart.
 local function matching(filter)
   local states, queue, task, key, worker = unpack(filter, 1, 5)
   local words = {} -- what is packed in each that matches

@@ -1,6 +1,7 @@
--- A room is told by the name of its limit, NUL and its key. Its hash says how many jobs run in it and how many it holds, and these
--- also by their queue and task; when the last one started and until when that counts; and until when it is closed. Of each limit
--- one sorted set has the keys of the rooms that hold jobs by when they are to be looked at, another those that time opens by when.
+-- A room is told by the name of its limit, NUL and its key. Its hash says how many jobs run in it and how many it holds, and
+-- these also by their queue and task; when the last one started and until when that counts; and until when it is closed. Of
+-- each limit one sorted set has the keys of the rooms that hold jobs by when they are to be looked at, another those that time
+-- opens by when.
 
 local crowds = {} -- by room, by field: how many more there are
 local vacant = {} -- rooms that may have room

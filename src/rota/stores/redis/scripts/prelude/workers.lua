@@ -10,11 +10,12 @@ local function owned(worker, id)
   stop(running_key(worker), id)
 end
 
--- Queue a job of a worker's again without using an attempt, save one that someone asked to cancel. Answers whether there was one.
+-- Queue a job of a worker's again without using an attempt, save one that someone asked to cancel. Answers whether there was
+-- one.
 local function hand_back(worker, id, reason)
   local job = owned(worker, id)
   if not job then return false end
-  local took = now - job[CLAIMED]
+  local took = now - (job[CLAIMED] or now)
   if job[CANCELLING] then
     note(id, job, 'cancelled', took, nil, 'cancelled while running', '')
     conclude(id, job, 'cancelled', 'cancelled while running')
