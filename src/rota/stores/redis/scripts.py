@@ -51,7 +51,6 @@ def _needed(text: str) -> str:
     """
     head, first, *stretches = _stretches()
     words = set(re.findall(r"\w+", _COMMENT.sub("", text)))
-    said = " ".join(text.replace("\n-- ", " ").split())
     says = " ".join(text.replace("\n--", "\n").split())  # wherever its lines end
     unasked = {name for name, unless in _UNASKED.items() if not any(said in says for said in unless)}
     needed = []
