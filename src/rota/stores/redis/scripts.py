@@ -39,7 +39,7 @@ class Script(Struct, frozen=True):
 @cache
 def script(name: str) -> Script:
     """The script in the file of this name."""
-    own = (_FOLDER / f"{name}.lua").read_text()
+    own = (_FOLDER / f"{name}.lua").read_text("utf-8")
     text = f"{_needed(own)}\n\n{own}".encode()
     return Script(name, text, sha1(text, usedforsecurity=False).hexdigest().encode())
 
@@ -65,7 +65,7 @@ def _needed(text: str) -> str:
 
 @cache
 def _stretches() -> list[str]:
-    parts = [(_FOLDER / "prelude" / f"{name}.lua").read_text() for name in _PRELUDE]
+    parts = [(_FOLDER / "prelude" / f"{name}.lua").read_text("utf-8") for name in _PRELUDE]
     return [stretch for part in parts for stretch in part.strip("\n").split("\n\n")]
 
 
