@@ -105,6 +105,11 @@ _KNOWN = (
         "name server answers",
     ),
     _known(
+        r"\bOLD\b",
+        "the server at {place} is older than Redis 6.2 ({said}): Rota works with that and newer ones, and with every Valkey",
+        away=False,
+    ),
+    _known(
         r"WRONGTYPE|Error running script|@user_script|unpack|attempt to",
         "what is in Redis at {place} is not as Rota left it ({said}): see who else writes keys under this prefix",
         away=False,
