@@ -1,4 +1,4 @@
-"""What the documentation tells people to do works when it is done: the README's queue, and the rights of a Postgres role."""
+"""What the documentation tells people to do works when it is done: the README's queue, and the rights of users of servers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import psycopg
 import pytest
 
+import rota
+from redis_servers import serving
 from rota import Rota, State, StoreError
 from rota.stores import open_store
+from working import eventually, working
 
 if TYPE_CHECKING:
     from servers import PostgresServer
@@ -66,9 +69,9 @@ def test_a_role_with_the_documented_rights_can_work_and_cannot_make_tables(postg
                     owner.execute(grant.encode())
             owner.execute("grant usage on schema jobs to monitor")
             owner.execute("grant select on all tables in schema jobs to monitor")
-            _work(as_shop)
+            _work(as_shop, schema="jobs")
             with Rota(reader, schema="jobs") as app:
-                assert app.stats().states[State.SUCCEEDED] == 1
+                assert app.stats().states[State.SUCCEEDED] > 1_000
             elsewhere = open_store(as_shop, schema="elsewhere")
             with pytest.raises(StoreError, match="run `rota migrate` as a user who may"):
                 elsewhere.open()
@@ -77,6 +80,42 @@ def test_a_role_with_the_documented_rights_can_work_and_cannot_make_tables(postg
             for role in ("shop", "monitor"):
                 owner.execute(f"drop owned by {role} cascade".encode())
                 owner.execute(f"drop role {role}".encode())
+
+
+@pytest.mark.parametrize("version", ["valkey-9.1", "redis-8.2", "redis-6.2"])
+def test_users_with_either_of_the_documented_rights_can_work_in_redis(version: str) -> None:
+    groups, single = _redis_rights()
+    head = groups.partition("-@all")[0]
+    with serving(version) as server, server.client() as admin:
+        for name, rights in {"groups": groups, "single": f"{head}-@all {single}"}.items():
+            admin.execute_command("ACL", "SETUSER", name, *rights.split())
+            _work(server.url(user=name, password="secret"), prefix="rota")
+            with pytest.raises(StoreError, match="lacks a right"):
+                _work(server.url(user=name, password="secret"), prefix="other")
+            admin.execute_command("ACL", "DELUSER", name)
+
+
+def test_the_documented_commands_are_those_that_are_sent_to_redis() -> None:
+    folder = Path(rota.__file__).parent / "stores" / "redis"
+    scripts = "".join(path.read_text("utf-8") for path in folder.rglob("*.lua"))
+    code = "".join(path.read_text("utf-8") for path in folder.glob("*.py"))
+    sent = {
+        *re.findall(r"(?:call|in_pieces)\('([A-Z]+)'", scripts),
+        *re.findall(r"['\"]([HSZ]SCAN)['\"]", scripts + code),
+        *re.findall(r"(?:send|command)\(b\"([A-Z]+)\"", code),
+    }
+    beneath = {"SCRIPT": "script|load", "CONFIG": ""}  # of the one a part, and of the other nothing that is needed
+    from_the_driver = {"auth", "select", "client|setname"}
+    expected = {beneath.get(word, word.lower()) for word in sent} - {""} | from_the_driver
+    assert set(re.findall(r"\+(\S+)", _redis_rights()[1])) == expected
+
+
+def _redis_rights() -> tuple[str, str]:
+    """What the guide to Redis gives a user: by groups of commands, and each command by itself."""
+    guide = (ROOT / "docs" / "redis.md").read_text("utf-8")
+    [groups] = re.findall(r"^ACL SETUSER \S+ (.*)$", guide, re.MULTILINE)
+    [single] = re.findall(r"```text\n(\+.*?)```", guide, re.DOTALL)
+    return groups, single
 
 
 def _as_role(url: str, role: str) -> str:
@@ -91,14 +130,28 @@ def _migrate(url: str) -> None:
     store.close()
 
 
-def _work(url: str) -> None:
-    with Rota(url, schema="jobs") as app:
+def _work(url: str, **options: str) -> None:
+    with Rota(url, **options) as app:
 
-        @app.task(name="greet")
-        def greet(name: str) -> None: ...
+        @app.task(name="greet", concurrency=2, keep_result=True)
+        def greet(name: str) -> str:
+            if name == "nobody":
+                raise ValueError(name)
+            return name
 
         job = greet.using(delay=0).enqueue("Ada")
         greet.using(key="x", delay=3600).enqueue("Bo").cancel()
         assert [str(event) for event in app.drain()] == ["ran greet"]
         assert job.refresh().status is State.SUCCEEDED
-        app.purge(cancelled=0)
+        many = greet.enqueue_many([("Cy",)] * 1_100)
+        long, bad = greet.enqueue("Dan" * 500), greet.using(max_attempts=1).enqueue("nobody")
+        many[0].edit(priority=1)
+        app.set_limit("concurrency of greet", 3)
+        app.pause("reports")
+        app.resume("reports")
+        with working(app):
+            eventually(lambda: not app.jobs(status=["queued", "held", "running"]))
+        assert (long.refresh().result(), len(bad.refresh().attempts())) == ("Dan" * 500, 1)
+        assert [each.id for each in app.jobs(status="failed", task="greet")] == [bad.id]
+        assert app.check() == []
+        app.purge(failed=0, cancelled=0)

@@ -17,6 +17,7 @@ from rota.cli.group import rota as command_line
 from rota.mail import Mailer, compose
 from rota.rules.health import Trouble
 from rota.stores.postgres import open_postgres
+from rota.stores.redis.store import open_redis
 from rota.stores.sqlite import open_sqlite
 from rota.worker import Worker
 
@@ -49,6 +50,7 @@ def options(*functions: Callable[..., object]) -> list[str]:
         Rota.lifespan,
         open_sqlite,
         open_postgres,
+        open_redis,
         Rota.run_one,
         Mailer,
         compose,

@@ -14,10 +14,13 @@ from sybil import Document
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
 import rota
+from fresh import fresh_url
 from rota import Rota
 from rota.worker import Worker
 
 ROOT = Path(__file__).parents[2]
+REDIS = "redis://localhost:6379/0"
+"""What the pages call a server; here it is one of the tests'."""
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = [
     "rota",
@@ -42,7 +45,17 @@ def own_handlers() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_examples_of_a_page_run(page: Path) -> None:
+def test_the_examples_of_a_page_run(page: Path, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    shown = page.read_text("utf-8")
+    if REDIS in shown:
+        with fresh_url("redis", request, tmp_path) as url:
+            (tmp_path / page.name).write_text(shown.replace(f'"{REDIS}"', repr(url)), "utf-8")
+            _run_examples(tmp_path / page.name)
+    else:
+        _run_examples(page)
+
+
+def _run_examples(page: Path) -> None:
     document = Document.parse(str(page), PythonCodeBlockParser(doctest_optionflags=doctest.ELLIPSIS), SkipParser())
     document.namespace["__name__"] = "tasks"
     left_open: dict[int, Rota | Worker] = {}
