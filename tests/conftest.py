@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["browsing.fixtures"]
 
-STORES = ("sqlite", "memory", "postgres")
+STORES = ("sqlite", "memory", "postgres", "redis")
 PATIENCE = 10.0
 """How many seconds something that was closed may take to be gone."""
 
@@ -80,9 +80,9 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=[kind for kind in STORES if kind != "memory"])
+@pytest.fixture(params=["sqlite", "postgres"])
 def shared_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of an empty store of each kind that others can reach: other processes, and connections of their own."""
+    """The URL of an empty store of each kind that others can reach by SQL: other processes, and connections of their own."""
     with fresh_url(request.param, request, tmp_path) as url:
         yield url
 

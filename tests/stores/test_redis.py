@@ -12,7 +12,7 @@ from redis import Redis
 
 from redis_servers import RedisServer, serving
 from rota.errors import SchemaMismatch
-from rota.model import Ask, Ended, Failed, Failure, NewJob, Report, State, Succeeded, TaskRow
+from rota.model import Ask, Edit, Ended, Failed, Failure, Move, NewJob, Report, Seal, State, Succeeded, TaskRow
 from rota.stores import open_store
 from rota.stores.base import Store
 from rota.testing.contract.lines import SOON, answered, line_of, rung
@@ -248,6 +248,23 @@ def test_long_texts_come_back_whatever_becomes_of_their_job(store: Store) -> Non
     other = running(store, worker)
     assert finish(store, worker, other, Succeeded(long["result"]))
     assert row(store, other.id).result == long["result"]
+
+
+def test_a_moment_at_the_end_of_the_calendar_is_kept_to_the_microsecond(store: Store) -> None:
+    last = 253_402_300_799_999_999
+    near, far = queued(store, run_at=last - 1), queued(store)
+    [changed] = store.edit(Edit(run_at=last), [far], now=NOW)
+    assert changed.after is State.SCHEDULED
+    assert (row(store, near).due, row(store, far).due) == (last - 1, last)
+    wholes = store.dump(None, 10)
+    store.change(Move.DELETE, [near, far], now=NOW)
+    seal = Seal("a move", "there", "here", NOW, leaving=False)
+    store.seal(seal)
+    assert store.load(seal.id, wholes, now=NOW) == 2
+    store.unseal(seal.id)
+    assert (row(store, near).due, row(store, far).due) == (last - 1, last)
+    store.edit(Edit(run_at=5), [near, far], now=NOW)
+    assert [each.due for each in claim(store, join(store))] == [5, 5]
 
 
 def test_a_success_takes_back_the_reason_of_an_earlier_attempt(store: Store) -> None:

@@ -9,7 +9,7 @@ from msgspec import msgpack
 from rota.clock import Micros
 from rota.model import FINAL, Changed, Edit, Move, State
 from rota.stores.redis.client import Client, pieces
-from rota.stores.redis.records import bare
+from rota.stores.redis.records import bare, exact
 
 _STEP = 250
 """Jobs that one script changes, which takes longer than to look at them."""
@@ -32,7 +32,7 @@ def change(client: Client, move: Move, ids: Sequence[str], now: Micros | None, o
 
 def edit(client: Client, wanted: Edit, ids: Sequence[str], now: Micros | None, only: Collection[State]) -> list[Changed]:
     """`Store.edit`, in the same way."""
-    fields = (wanted.priority, wanted.queue, wanted.run_at, wanted.delay)
+    fields = (wanted.priority, wanted.queue, wanted.run_at, wanted.delay, exact(wanted.run_at))
     became: dict[str, Changed] = {}
     for piece in pieces(dict.fromkeys(ids), _STEP):
         answer = client.run("edit", [bare(id) for id in piece], _states(only), *fields, now=now)

@@ -78,7 +78,7 @@ def _parts(whole: Whole) -> tuple[object, ...]:
             *(job.task, job.queue, job.claim, job.excused, False, job.args, job.priority, job.max_attempts, job.created_at),
             *(job.state, job.due, job.worker, job.claimed_at, job.finished_at, job.took, job.key, job.key_waiting or None),
             *(whole.looks or None, job.context, job.result, job.reason, job.progress, job.cancelling or None, job.held_by),
-            whole.places or None,
+            *(whole.places or None, records.exact(job.due)),
         ),
         [_attempt(each) for each in whole.attempts],
     )

@@ -33,7 +33,7 @@ from rota.model import (
 
 
 class Fields(Struct, array_like=True, frozen=True, gc=False):
-    """A job as the store has it, field by field as in `scripts/prelude.lua`. A text that is `True` is kept aside."""
+    """A job as the store has it, field by field as in `scripts/prelude`. A text that is `True` is kept aside."""
 
     task: str
     queue: str
@@ -60,6 +60,7 @@ class Fields(Struct, array_like=True, frozen=True, gc=False):
     cancelling: bool | None = None
     room: tuple[str, str] | None = None
     places: list[tuple[str, str]] | None = None
+    exact: str | None = None
 
 
 Texts = list[str] | None
@@ -100,6 +101,7 @@ _Task = tuple[str, int, int]
 _task = msgpack.Decoder(_Task).decode
 _encode = msgpack.Encoder().encode
 
+_EXACT = 2**53
 _SHORT = 250
 """Characters of arguments that surely are not to be kept aside."""
 
@@ -122,7 +124,7 @@ def dashed(id: str) -> str:
 def new(jobs: Sequence[NewJob]) -> tuple[bytes, list[tuple[object, ...]], list[tuple[object, ...]]]:
     """Jobs as `insert.lua` takes them: each on its own, or plain ones together where they have much in common."""
     ids = {job.id for job in jobs}
-    if len(ids) < len(jobs) or any(job.key is not None or job.context is not None or len(job.args) > _SHORT for job in jobs):
+    if len(ids) < len(jobs) or not all(map(_plain, jobs)):
         return b"", [_new(job) for job in jobs], []
     alike: dict[tuple[object, ...], tuple[list[str], list[int], list[bytes]]] = {}
     for job in jobs:
@@ -138,9 +140,14 @@ def new(jobs: Sequence[NewJob]) -> tuple[bytes, list[tuple[object, ...]], list[t
     return heads, [], [(*common, ids, lengths) for common, (ids, lengths, _) in alike.items()]
 
 
+def _plain(job: NewJob) -> bool:
+    """Whether nothing else depends on a job as it comes in: no key, no text that may be kept aside, and no digits."""
+    return job.key is None and job.context is None and len(job.args) <= _SHORT and exact(job.run_at) is None
+
+
 def _new(job: NewJob) -> tuple[object, ...]:
     head = (bare(job.id), job.task, job.queue, job.args, job.priority, job.run_at, job.delay, job.max_attempts)
-    return (*head, job.key, job.key_waiting, job.context)
+    return (*head, job.key, job.key_waiting, job.context, exact(job.run_at))
 
 
 def ends(ended: Sequence[Ended]) -> tuple[object, list[tuple[object, ...]]]:
@@ -188,6 +195,11 @@ def worker_row(worker: WorkerRow) -> tuple[object, ...]:
     return (*said, 0, trouble)
 
 
+def exact(moment: Micros | None) -> str | None:
+    """The digits of a moment that is too far away for the numbers of scripts to be exact, which are double floats."""
+    return None if moment is None or -_EXACT <= moment <= _EXACT else str(moment)
+
+
 def storable(text: str) -> str:
     """Text without lone surrogates: one of them would keep a whole batch from being written."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
@@ -221,7 +233,7 @@ def claimed(told: Told) -> Claimed:
         job.excused,
         job.max_attempts,
         job.priority,
-        job.due,
+        _due(job),
         job.key,
         job.looks or 0,
         context,  # type: ignore[arg-type]
@@ -241,7 +253,7 @@ def row(told: Told) -> JobRow:
         queue=job.queue,
         state=job.state,
         priority=job.priority,
-        due=job.due,
+        due=_due(job),
         created_at=job.created_at,
         claim=job.claim,
         excused=job.excused,
@@ -267,6 +279,11 @@ def row(told: Told) -> JobRow:
         return row
     ended = {"finished_at": told.finished_at, "took": told.took, "result": told.result, "reason": None}
     return replace(row, state=State.SUCCEEDED, **ended)
+
+
+def _due(job: Fields) -> Micros:
+    """When a job is due: by its digits, unless they are of a moment from before it was changed."""
+    return job.due if job.exact is None or float(job.exact) != job.due else int(job.exact)
 
 
 def _text(value: str | bool | None, field: str, texts: Texts) -> str | None:

@@ -1,7 +1,7 @@
--- Change jobs that wait: [now, ids, only, priority, queue, run_at, delay], where `only` has the states that it is for, or is
+-- Change jobs that wait: [now, ids, only, priority, queue, run_at, delay, exact], where `only` has the states that it is for, or is
 -- nil, and what else is nil stays as it is. Answers the state of each before and after: nil for one that is not there.
 
-local ids, only, priority, queue, run_at, delay = unpack(input, 2, 7)
+local ids, only, priority, queue, run_at, delay, exact = unpack(input, 2, 8)
 
 local able = {}
 for _, state in ipairs(only or {'scheduled', 'queued', 'held'}) do able[state] = true end
@@ -12,6 +12,7 @@ local function edit(id, job)
   local due = run_at or delay and now + delay
   displace(id, job)
   job[PRIORITY], job[QUEUE], job[DUE] = priority or job[PRIORITY], queue or job[QUEUE], due or job[DUE]
+  if due then job[EXACT] = exact end
   if due and due > now then
     job[STATE], job[ROOM] = 'scheduled', nil
   elseif due or job[STATE] ~= 'scheduled' then

@@ -4,11 +4,16 @@
 -- at, the id to go on before, or nil where there are no more, and the jobs. It only reads.
 
 local filter, before, look, limit, most = unpack(input, 2, 6)
-local index = filter[4] and keyed_key(filter[4]) or ALL
+local key = filter[4]
+local index, stem, newest, oldest = ALL, '', '+', '-'
+if key then index, stem, newest, oldest = KEYED, keyed(key, ''), '(' .. key .. '\1', '[' .. keyed(key, '') end
 local found = matching(filter)
 local told, looked, weight = {}, 0, 0
 local last
-local ids = call('ZREVRANGEBYLEX', index, before and '(' .. before or '+', '-', 'LIMIT', 0, look)
+local ids = call('ZREVRANGEBYLEX', index, before and '(' .. stem .. before or newest, oldest, 'LIMIT', 0, look)
+if key then
+  for at, member in ipairs(ids) do ids[at] = member:sub(#stem + 1) end
+end
 fetch(ids)
 for _, id in ipairs(ids) do
   local job, packed = found(id)

@@ -1,7 +1,7 @@
 -- Add jobs: [now, jobs, alike]. One whose id is known is left as it is; one whose key is held is not added.
 --
--- Each of `jobs` is as `NewJob` has its fields. In `alike` are plain jobs, put together where they have much in common: [task,
--- queue, priority, run_at, delay, ids, lengths], and no id is there twice. ARGV[2] has the head of each of these, one behind
+-- Each of `jobs` is as `NewJob` has its fields, with EXACT. In `alike` are plain jobs, put together where they have much in
+-- common: [task, queue, priority, run_at, delay, ids, lengths], and no id is there twice. ARGV[2] has the head of each of these, one behind
 -- the other: the packed fields before CREATED, of such a length. Answers the holders of keys, each after the number of the job
 -- in `jobs`. It takes memory.
 
@@ -31,18 +31,18 @@ local function add_plain(task, queue, priority, run_at, delay, ids, lengths)
 end
 
 local function add_one(new)
-  local id, task, queue, args, priority, run_at, delay, most, key, fleeting, context = unpack(new, 1, 11)
+  local id, task, queue, args, priority, run_at, delay, most, key, fleeting, context, exact = unpack(new, 1, 12)
   if load(id) then return nil end
   local job = {}
   job[TASK], job[QUEUE], job[CLAIM], job[EXCUSED], job[PRIORITY], job[MOST] = task, queue, 0, 0, priority, most
-  job[CREATED], job[DUE], job[KEY], job[FLEETING] = now, run_at or now + delay, key, fleeting or nil
+  job[CREATED], job[DUE], job[EXACT], job[KEY], job[FLEETING] = now, run_at or now + delay, exact, key, fleeting or nil
   local taken = holder(job)
   if taken then return taken end
   put(id, job, ARGS, args)
   put(id, job, CONTEXT, context)
   job[STATE] = job[DUE] > now and 'scheduled' or 'queued'
   hold_key(id, job)
-  if key then call('ZADD', keyed_key(key), 0, id) end
+  if key then add(KEYED, 0, keyed(key, id)) end
   add(ALL, 0, id)
   place(id, job)
   save(id, job)

@@ -28,7 +28,7 @@ for _, each in ipairs(jobs) do
     fresh[id] = nil
     for _, field in ipairs({ARGS, CONTEXT, RESULT, REASON, PROGRESS}) do put(id, job, field, job[field]) end
     if not FINAL[job[STATE]] then hold_key(id, job) end
-    if job[KEY] then call('ZADD', keyed_key(job[KEY]), 0, id) end
+    if job[KEY] then add(KEYED, 0, keyed(job[KEY], id)) end
     for _, attempt in ipairs(attempts) do call('RPUSH', attempts_key(id), record(unpack(attempt, 1, 9))) end
     add(ALL, 0, id)
     if job[STATE] == 'running' and call('HEXISTS', WORKERS, job[WORKER]) == 0 then call('SADD', STRANGERS, job[WORKER]) end

@@ -31,11 +31,11 @@ local eased = call('DEL', base .. ':nothing')
 -- key, no text aside, no limit. What most jobs go through is then written behind the array, and nothing of that is taken apart:
 -- once it is claimed CLAIM, WORKER and CLAIMED; once it has succeeded FINISHED, TOOK and RESULT as well. Where it has places of
 -- limits meanwhile, PLAIN is nil, and behind all that stand PLACES and the length of what was written from WORKER on. `load`
--- brings it together.
+-- brings it together. EXACT has the digits of a DUE that no number of Lua's is exact for, a few centuries from now.
 local TASK, QUEUE, CLAIM, EXCUSED, PLAIN, ARGS, PRIORITY, MOST, CREATED, STATE, DUE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local WORKER, CLAIMED, FINISHED, TOOK, KEY, FLEETING, LOOKS, CONTEXT = 12, 13, 14, 15, 16, 17, 18, 19
-local RESULT, REASON, PROGRESS, CANCELLING, ROOM, PLACES = 20, 21, 22, 23, 24, 25
-local FIELDS = 25
+local RESULT, REASON, PROGRESS, CANCELLING, ROOM, PLACES, EXACT = 20, 21, 22, 23, 24, 25, 26
+local FIELDS = 26
 
 local LONG = 1000
 
@@ -84,7 +84,10 @@ local function running_key(worker) return base .. ':running:' .. worker end
 
 local function finished_key(state) return base .. ':finished:' .. state end
 
-local function keyed_key(key) return base .. ':keyed:' .. key end
+-- One sorted set has all jobs that have a key: each key with the ids of its jobs behind it, in the order of letters.
+local KEYED = base .. ':keyed'
+
+local function keyed(key, id) return key .. '\0' .. id end
 
 local ALL, KEYS_HELD, COUNTS = base .. ':all', base .. ':keys', base .. ':counts'
 local SCHEDULED, SLEEPERS, RING = base .. ':scheduled', base .. ':sleepers', base .. ':ring'

@@ -138,7 +138,7 @@ end
 local function drop_key(id, job)
   if job[KEY] then
     if not FINAL[job[STATE]] then free_key(job) end
-    call('ZREM', keyed_key(job[KEY]), id)
+    remove(KEYED, keyed(job[KEY], id))
     job[KEY] = nil
   end
 end
