@@ -1,9 +1,9 @@
 -- Add jobs: [now, jobs, alike]. One whose id is known is left as it is; one whose key is held is not added.
 --
 -- Each of `jobs` is as `NewJob` has its fields, with EXACT. In `alike` are plain jobs, put together where they have much in
--- common: [task, queue, priority, run_at, delay, ids, lengths], and no id is there twice. ARGV[2] has the head of each of these, one behind
--- the other: the packed fields before CREATED, of such a length. Answers the holders of keys, each after the number of the job
--- in `jobs`. It takes memory.
+-- common: [task, queue, priority, run_at, delay, ids, lengths], and no id is there twice. ARGV[2] has the head of each of these,
+-- one behind the other: the packed fields before CREATED, of such a length. Answers the holders of keys, each after the number
+-- of the job in `jobs`. It takes memory.
 
 local jobs, alike = input[2], input[3]
 
