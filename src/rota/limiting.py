@@ -115,7 +115,7 @@ class Limiting:
         if not callable(getattr(store, "admit", None)):
             raise NotSupported(
                 f"the store {store.url} cannot hold jobs back, and tasks have limits ({', '.join(self._tasks)}): "
-                "use SQLite or Postgres, or take concurrency= and rate= off these tasks"
+                "use SQLite, Postgres, Valkey or Redis, or take concurrency= and rate= off these tasks"
             )
 
     # -- for others -----------------------------------------------------------------------------

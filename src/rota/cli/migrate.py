@@ -9,12 +9,13 @@ from contextlib import contextmanager
 import click
 
 from rota.app import Rota
-from rota.cli.place import reach, reaches_app
+from rota.cli.place import has_tables, reach, reaches_app
 from rota.cli.records import migrations_record, write_json
 from rota.cli.saying import say
 from rota.cli.words import many
 from rota.errors import RotaError
 from rota.model import Migration
+from rota.stores import open_store
 
 _UNKNOWN = 2
 """The exit status of a `--check` that cannot tell, for 1 says that something is to be done."""
@@ -45,7 +46,7 @@ class CannotTell(click.ClickException):
 @reaches_app
 @click.pass_context
 def migrate(ctx: click.Context, plan: bool, check: bool, as_json: bool, sql: bool) -> None:
-    """Make the store's tables where they are missing, and bring older ones to this version.
+    """Make the store's tables where they are missing, and bring older ones to this version; in Redis, the layout of keys.
 
     Workers and apps do the same when they first use the store; run this in a deploy to have it done before. It is safe to
     run at any time, by several at once. A plan says of each migration whether workers of an older version may stay up.
@@ -66,6 +67,8 @@ def migrate(ctx: click.Context, plan: bool, check: bool, as_json: bool, sql: boo
         ctx.exit(1 if due else 0)
     app = reach(ctx)
     if sql:
+        if not has_tables(app.url):
+            raise click.UsageError(f"{open_store(app.url).url} keeps no tables, so there is no SQL to print: leave out --sql")
         _print_sql(_due(app) if plan else app.schema())
     elif plan:
         _plan(app, as_json)
@@ -111,7 +114,8 @@ def _show(app: Rota, due: Sequence[Migration], new: bool) -> None:
     if not due:
         say(f"nothing is to be done: {_ready(app)}")
     elif new:
-        say(f"there are no tables yet; `rota migrate` runs {many(len(due), 'migration')} and makes them")
+        lacking, made = ("are no tables", "them") if has_tables(app.url) else ("is no store", "it")
+        say(f"there {lacking} yet; `rota migrate` runs {many(len(due), 'migration')} and makes {made}")
     elif all(migration.older for migration in due):
         say(f"`rota migrate` runs {many(len(due), 'migration')}, and workers of an older version may stay up")
     else:
@@ -122,14 +126,16 @@ def _show(app: Rota, due: Sequence[Migration], new: bool) -> None:
 
 
 def _ready(app: Rota) -> str:
-    """What can be said of tables for which nothing is to be done."""
+    """What can be said of tables, or of a layout of keys, for which nothing is to be done."""
     store = app.store
-    found = store.vitals().facts.get("tables")
+    facts = store.vitals().facts
+    kind, are = ("layout", "is that") if "layout" in facts else ("tables", "are those")
+    found = facts.get(kind)
     newest = found if found is None else max(int(name.split("_")[0]) for name, _ in app.schema())
     if found == newest:
-        return f"the tables of {store.url} are those of this version"
+        return f"the {kind} of {store.url} {are} of this version"
     return (
-        f"the tables of {store.url} are those of a newer Rota (version {found}, and this one makes version {newest}), and may "
+        f"the {kind} of {store.url} {are} of a newer Rota (version {found}, and this one makes version {newest}), and may "
         "be used as they are"
     )
 

@@ -19,6 +19,9 @@ from rota.stores import open_store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_WITHOUT_TABLES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel")
+"""The schemes of stores that keep jobs under keys."""
+
 
 class Place(Struct):
     """What the options of the command and of `rota` itself said so far; the later ones count."""
@@ -88,7 +91,13 @@ def _lacking(url: str) -> str:
     file = Path(unquote(path[1:]))
     if scheme == "sqlite" and not file.exists():
         return f"is no SQLite file {file} (of {url}, seen from {Path.cwd()})"
-    return f"are no tables of Rota's in {open_store(url).url}"
+    place = open_store(url).url
+    return f"are no tables of Rota's in {place}" if has_tables(url) else f"is no store of Rota's in {place}"
+
+
+def has_tables(url: str) -> bool:
+    """Whether the store of this URL keeps jobs in tables, which SQL makes."""
+    return url.strip().partition(":")[0].lower() not in _WITHOUT_TABLES
 
 
 def now_of(app: Rota) -> Micros:
