@@ -31,7 +31,7 @@ from rota.moving import sides as moving_sides
 from rota.worker import Worker
 from servers import PostgresServer
 
-PAIRS = (("sqlite", "postgres"), ("postgres", "sqlite"))
+PAIRS = (("sqlite", "postgres"), ("postgres", "redis"), ("redis", "sqlite"))
 FEW = 7
 """Jobs of a page, where there are to be many."""
 
@@ -89,10 +89,10 @@ def test_everything_arrives_and_the_source_keeps_it(urls: tuple[str, str], small
 def test_a_digest_is_the_same_there_and_back(request: pytest.FixtureRequest, tmp_path: Path, files: tuple[str, str]) -> None:
     source, last = files
     fill(source)
-    with fresh_url("postgres", request, tmp_path) as between:
-        first, second = move(source, between), move(between, last)
-    assert first.digest == second.digest == digest(source) == digest(last)
-    assert first.states == second.states
+    with fresh_url("postgres", request, tmp_path) as second, fresh_url("redis", request, tmp_path) as third:
+        moves = [move(source, second), move(second, third), move(third, last)]
+    assert {moved.digest for moved in moves} == {digest(source), digest(last)}
+    assert moves[0].states == moves[1].states == moves[2].states
     assert contents(source) == contents(last)
 
 

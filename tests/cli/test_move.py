@@ -21,7 +21,7 @@ from rota.ids import new_id
 from rota.model import WorkerRow
 
 
-@pytest.fixture(params=[("sqlite", "postgres"), ("postgres", "sqlite")], ids="-".join)
+@pytest.fixture(params=[("sqlite", "postgres"), ("postgres", "redis"), ("redis", "sqlite")], ids="-".join)
 def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
     """Where jobs are, and where they are to go."""
     with ExitStack() as stack:
