@@ -26,6 +26,11 @@ class Doubt:
         self.again_at: float | None = None
         """When there is doubt once more, by `time.monotonic`; `None` while nothing can be under way."""
 
+    @property
+    def begun(self) -> bool:
+        """Whether there is some, or will be once more: what the store hands over meanwhile would be taken for lost."""
+        return self.there or self.again_at is not None
+
     def begin(self) -> None:
         """A connection was lost: what was under way may have been done, or not, or be done in a moment."""
         self.there = True

@@ -305,6 +305,9 @@ class Ledger:
         if handed:
             if self._restraint.lets_wait(limiting):
                 self._send(line, worker, handed, None)
+                if self._lookout.asleep and any(run.places for run, _ in handed):
+                    self._lookout.look = True  # nobody rings for what a limit holds, and it has room once this is written
+                    return
             elif any(run.tallied for run, _ in handed):
                 self._send(line, worker, handed, None)  # a claim that came before it would find these places taken
                 self._lookout.look = True
@@ -490,7 +493,7 @@ class Ledger:
 
     def _ask_when_rung(self) -> Ask | None:
         """What a sleeper claims when it is rung. With a clock of the app's own a claim needs its moment."""
-        if self._posted or self._pending or self._doubt.there or self._stopping.begun:
+        if self._posted or self._pending or self._doubt.begun or self._stopping.begun:
             return None
         if self._app.clock is not None or self._app.limiting is not None:
             return None

@@ -24,8 +24,17 @@ def insert(client: Client, jobs: Iterable[NewJob], now: Micros | None) -> list[I
     second = next(chunks, None)
     if second is not None:
         return _insert_many(client, chain([first, second], chunks), now)
+    if len(first) == 1 and records.plain(first[0]):
+        return [_insert_plain(client, first[0], now)]
     heads, single, alike = records.new(first)
     return _answers([job.id for job in first], client.run("insert", single, alike, now=now, packed=heads))
+
+
+def _insert_plain(client: Client, job: NewJob, now: Micros | None) -> Inserted:
+    """The most usual insert, of which callers make one after the other."""
+    said = (records.bare(job.id), job.task, job.queue, job.priority, job.run_at, job.delay)
+    client.run("insert_plain", *said, now=now, packed=records.head(job))
+    return Inserted(job.id)
 
 
 def _insert_many(client: Client, chunks: Iterable[Sequence[NewJob]], now: Micros | None) -> list[Inserted]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from rota.bell import Bell
 from rota.clock import Micros
-from rota.model import Ask, Ended, Turn
+from rota.model import Ask, Claimed, Ended, Turn
 from rota.stores.redis import records
 from rota.stores.redis.client import Client
 from rota.stores.redis.scripts import command, loading, script
@@ -23,8 +23,15 @@ class Posted(Struct, frozen=True):
     called: bytes
 
 
+_HANDED = Posted((), b"")
+"""Stands for a claim that was not sent, for what it asks for has come."""
+
+
 class RedisLine:
-    """Subscribed to the ring on a connection of its own: one that listens can carry nothing else."""
+    """Subscribed to the ring on a connection of its own: one that listens can carry nothing else.
+
+    Whoever goes to sleep with a claim ready offers to run the next job: that is claimed as it comes in, and comes with the ring.
+    """
 
     ahead = 2
     ample = True
@@ -32,6 +39,12 @@ class RedisLine:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._posted: deque[Posted] = deque()
+        self._listens_as: str | None = None
+        """The worker whose own ring is listened to."""
+        self._offered: Ask | None = None
+        """What the last offer was for, while it stands."""
+        self._handed: list[Claimed] = []
+        """Jobs that have come with a ring, and that no answer has told of yet."""
         self._turns = client.connections.connect()
         self._ear = self._turns
         try:
@@ -54,12 +67,16 @@ class RedisLine:
         called = self._client.called("turn", *turn_values(worker, ends, ask), now=now)
         with self._client.connections.errors():
             self._turns.send(called)
+        self._offered = None
         self._posted.append(Posted(ends, called))
 
     def answered(self) -> Turn | None:
         if not self._posted:
             return None
         with self._client.connections.errors():
+            if self._posted[0] is _HANDED:
+                self._posted.popleft()
+                return Turn(frozenset(), self._taken())
             if not self._turns.ready:
                 return None
             posted = self._posted.popleft()
@@ -67,29 +84,54 @@ class RedisLine:
                 answer = self._turns.read()
             except redis.exceptions.NoScriptError:  # somebody had the server forget it
                 answer = self._again(posted)
-        return turn(posted.ends, answer)
+        counted, claimed = turn(posted.ends, answer)
+        return Turn(counted, [*self._taken(), *claimed])
 
     def wait(self, timeout: float, bell: Bell, when_rung: Ask | None = None) -> bool:
         with self._client.connections.errors():
             rang = self._rang()
-            if not rang and not (self._posted and self._turns.ready):  # several answers may have come at once
+            if when_rung is not None and not rang:
+                self._offer(when_rung)
+            if not (rang or self._handed or (self._posted and self._turns.ready)):  # several answers may have come at once
                 bell.wait(timeout, self._turns.socket, self._ear.socket)
                 rang = self._rang()
-        if rang and when_rung is not None:
+        if when_rung is not None and rang:
             self.post(when_rung.worker, [], when_rung)
-        return rang
+        elif when_rung is not None and self._handed:
+            self._posted.append(_HANDED)
+        return rang or bool(self._handed)
 
     def close(self) -> None:
         self._turns.close()
         self._ear.close()
 
+    def _offer(self, ask: Ask) -> None:
+        """Offer to run what comes next, as this claim would."""
+        if ask == self._offered:
+            return
+        if self._listens_as != ask.worker:
+            self._ear.send(command(b"SUBSCRIBE", self._client.key(f"ring:{ask.worker}")))
+            self._listens_as = ask.worker
+        self._client.run("offer", ask.worker, ask.queues)
+        self._offered = ask
+
     def _rang(self) -> bool:
-        """Whether something rang since the last look."""
+        """Whether all were rung since the last look; a job that was handed over is kept."""
         rang = False
         while self._ear.ready:
-            self._ear.read()
-            rang = True
+            kind, channel, said = records.heard(self._ear.read())
+            if kind != b"message":
+                continue
+            if not isinstance(said, bytes) or not said:
+                rang = True
+            elif self._listens_as is not None and channel == self._client.key(f"ring:{self._listens_as}"):
+                self._handed.append(records.handed(said))
+                self._offered = None
         return rang
+
+    def _taken(self) -> list[Claimed]:
+        handed, self._handed = self._handed, []
+        return handed
 
     def _again(self, posted: Posted) -> object:
         """What the server answers to a turn whose script it did not know, sent over a connection on which no other waits."""
@@ -107,9 +149,9 @@ def turn_values(worker: str, ends: Sequence[Ended], ask: Ask | None) -> tuple[ob
     return worker, *records.ends(ends), list(dict.fromkeys(ask.queues)), ask.limit, closes, *ample
 
 
-def turn(ends: Sequence[Ended], answer: object) -> Turn:
-    """What the script of a turn answered."""
+def turn(ends: Sequence[Ended], answer: object) -> tuple[frozenset[str], list[Claimed]]:
+    """What the script of a turn answered: which ends counted, and what was claimed."""
     assert isinstance(answer, bytes)
     stale, claimed = records.turn(answer)
     counted = frozenset(end.id for end in ends)
-    return Turn(counted.difference(stale) if stale else counted, claimed)
+    return counted.difference(stale) if stale else counted, claimed

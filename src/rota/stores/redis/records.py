@@ -87,6 +87,7 @@ Attempt = tuple[int, int, str | None, Micros, str, Micros, str | None, str | Non
 
 _ARGS, _CONTEXT, _RESULT, _REASON, _PROGRESS = "6", "19", "20", "21", "22"
 _turn = msgpack.Decoder(tuple[list[str], list[Told]]).decode
+_told = msgpack.Decoder(Told).decode
 _jobs = msgpack.Decoder(list[Told]).decode
 _Worker = tuple[str, str, int, list[str] | None, list[str], int, Micros, str, Micros, str | None]
 _workers = msgpack.Decoder(list[tuple[str, _Worker, Micros, bool]]).decode
@@ -121,10 +122,20 @@ def dashed(id: str) -> str:
 # -- what scripts are given ---------------------------------------------------------------------
 
 
+def plain(job: NewJob) -> bool:
+    """Whether nothing else depends on a job as it comes in: no key, and no text that may be kept aside."""
+    return job.key is None and job.context is None and len(job.args) <= _SHORT and exact(job.run_at) is None
+
+
+def head(job: NewJob) -> bytes:
+    """What a plain job begins with, packed, behind the mark of an array."""
+    return _encode((job.task, job.queue, 0, 0, True, job.args, job.priority, job.max_attempts))[1:]
+
+
 def new(jobs: Sequence[NewJob]) -> tuple[bytes, list[tuple[object, ...]], list[tuple[object, ...]]]:
     """Jobs as `insert.lua` takes them: each on its own, or plain ones together where they have much in common."""
     ids = {job.id for job in jobs}
-    if len(ids) < len(jobs) or not all(map(_plain, jobs)):
+    if len(ids) < len(jobs) or not all(map(plain, jobs)):
         return b"", [_new(job) for job in jobs], []
     alike: dict[tuple[object, ...], tuple[list[str], list[int], list[bytes]]] = {}
     for job in jobs:
@@ -132,17 +143,12 @@ def new(jobs: Sequence[NewJob]) -> tuple[bytes, list[tuple[object, ...]], list[t
         together = alike.get(common)
         if together is None:
             together = alike[common] = ([], [], [])
-        head = _encode((job.task, job.queue, 0, 0, True, job.args, job.priority, job.max_attempts))[1:]
+        first = head(job)
         together[0].append(bare(job.id))
-        together[1].append(len(head))
-        together[2].append(head)
+        together[1].append(len(first))
+        together[2].append(first)
     heads = b"".join([head for _, _, heads in alike.values() for head in heads])
     return heads, [], [(*common, ids, lengths) for common, (ids, lengths, _) in alike.items()]
-
-
-def _plain(job: NewJob) -> bool:
-    """Whether nothing else depends on a job as it comes in: no key, no text that may be kept aside, and no digits."""
-    return job.key is None and job.context is None and len(job.args) <= _SHORT and exact(job.run_at) is None
 
 
 def _new(job: NewJob) -> tuple[object, ...]:
@@ -216,6 +222,18 @@ def turn(answer: bytes) -> tuple[list[str], list[Claimed]]:
     """The ids of attempts that did not count, and what was claimed."""
     stale, told = _turn(answer)
     return [dashed(id) for id in stale], [claimed(each) for each in told]
+
+
+def heard(answer: object) -> tuple[bytes, bytes, object]:
+    """What a subscriber is told: of what kind it is, on which channel, and what was published or how many channels there are."""
+    assert isinstance(answer, list)
+    kind, channel, said = answer
+    return kind, channel, said
+
+
+def handed(message: bytes) -> Claimed:
+    """A job that was claimed for a worker as it came in, as the worker is sent it."""
+    return claimed(_told(message))
 
 
 def claimed(told: Told) -> Claimed:

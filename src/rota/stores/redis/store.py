@@ -199,7 +199,7 @@ class RedisStore:
         return self.finish(ask.worker, [], ask, now).claimed
 
     def finish(self, worker: str, ends: Sequence[Ended], ask: Ask | None = None, now: Micros | None = None) -> Turn:
-        return turn(ends, self._ready().run("turn", *turn_values(worker, ends, ask), now=now))
+        return Turn(*turn(ends, self._ready().run("turn", *turn_values(worker, ends, ask), now=now)))
 
     def finish_after(self, worker: str, ends: Sequence[Ended], now: Micros | None = None) -> Settled:
         """No transaction of a body's leads to this store, so none is open; what is done already was finished before."""

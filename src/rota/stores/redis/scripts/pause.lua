@@ -8,5 +8,6 @@ if found then
   if not pause[2] or pause[2] > now then at = pause[1] end
 end
 call('HSET', PAUSES, queue, record(at, ending or span and now + span or nil, by))
+call('DEL', OFFERS) -- they were made before; who is rung offers anew
 ring()
 return done(pack(nil))

@@ -9,6 +9,7 @@
 local worker, succeeded, ends, queues, limit, closes, rooms, places = unpack(input, 2, 9)
 local running = running_key(worker)
 local stale, claimed = {}, {}
+call('HDEL', OFFERS, worker) -- it is awake, and asks for as much as it has room for
 
 local function finish(id, job, outcome, took, keep, wait, excuse, looks, reason, result, kind, message, trace)
   if FINAL[outcome] and not keep then

@@ -95,6 +95,9 @@ local SCHEDULED, SLEEPERS, RING = base .. ':scheduled', base .. ':sleepers', bas
 -- The strangers are workers that are not known, of whom jobs that run came in from another store.
 local WORKERS, LEASES, STRANGERS = base .. ':workers', base .. ':leases', base .. ':strangers'
 
+-- Workers that sleep and would run the next job that comes in, with the queues that they serve.
+local OFFERS = base .. ':offers'
+
 local VERSION, PAUSES, TASKS = base .. ':version', base .. ':pauses', base .. ':tasks'
 
 local function room_key(room) return base .. ':room:' .. room end

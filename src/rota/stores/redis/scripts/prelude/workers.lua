@@ -32,5 +32,6 @@ local function forget_worker(worker)
   call('HDEL', WORKERS, worker)
   call('ZREM', LEASES, worker)
   call('SREM', SLEEPERS, worker)
+  call('HDEL', OFFERS, worker)
   look_at_all()
 end
