@@ -166,6 +166,14 @@ def test_a_worker_that_may_not_work_says_what_it_needs_and_ends(fleet: Fleet, fr
     assert "on the keys and channels that begin with the prefix" in worker.log
 
 
+def test_a_server_that_is_too_old_is_refused(fleet: Fleet) -> None:
+    """It is known by what it does not know."""
+    with serving(rename_command='HRANDFIELD ""') as server:
+        worker = fleet.program("fault_worker", "{}", url=server.url())
+        assert worker.wait() != 0
+        assert "is older than Redis 6.2" in worker.log
+
+
 # -- what is odd --------------------------------------------------------------------------------
 
 
