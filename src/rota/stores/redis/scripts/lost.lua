@@ -21,7 +21,7 @@ local function lose(worker, name, id)
   lost[#lost + 1] = record(id, job[TASK], job[QUEUE], attempt, worker, job[STATE], name)
 end
 
-for _, worker in ipairs(call('ZRANGEBYSCORE', LEASES, '-inf', now, 'LIMIT', 0, limit)) do
+for _, worker in ipairs(call('ZRANGEBYSCORE', LEASES, '-inf', now, 'LIMIT', 0, 1000)) do
   if #lost == limit then break end
   local row = call('HGET', WORKERS, worker)
   local name = row and cmsgpack.unpack(row)[NAME] or ''
