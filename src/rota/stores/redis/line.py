@@ -19,18 +19,16 @@ from rota.stores.redis.scripts import command, loading, script
 class Posted(Struct, frozen=True):
     """A turn that is under way."""
 
+    worker: str
     ends: Sequence[Ended]
-    called: bytes
-
-
-_HANDED = Posted((), b"")
-"""Stands for a claim that was not sent, for what it asks for has come."""
+    called: bytes | None
+    """`None` for a claim that was not sent, since what it asks for has come."""
 
 
 class RedisLine:
     """Subscribed to the ring on a connection of its own: one that listens can carry nothing else.
 
-    Whoever goes to sleep with a claim ready offers to run the next job: that is claimed as it comes in, and comes with the ring.
+    Whoever goes to sleep with a claim ready offers to run the next job, which is claimed as it comes and sent with the ring.
     """
 
     ahead = 2
@@ -43,8 +41,8 @@ class RedisLine:
         """The worker whose own ring is listened to."""
         self._offered: Ask | None = None
         """What the last offer was for, while it stands."""
-        self._handed: list[Claimed] = []
-        """Jobs that have come with a ring, and that no answer has told of yet."""
+        self._handed: list[tuple[str, Claimed]] = []
+        """Jobs that have come with a ring and of which no answer has told yet, each with the worker that it was handed to."""
         self._turns = client.connections.connect()
         self._ear = self._turns
         try:
@@ -68,15 +66,14 @@ class RedisLine:
         with self._client.connections.errors():
             self._turns.send(called)
         self._offered = None
-        self._posted.append(Posted(ends, called))
+        self._posted.append(Posted(worker, ends, called))
 
     def answered(self) -> Turn | None:
         if not self._posted:
             return None
         with self._client.connections.errors():
-            if self._posted[0] is _HANDED:
-                self._posted.popleft()
-                return Turn(frozenset(), self._taken())
+            if self._posted[0].called is None:
+                return Turn(frozenset(), self._taken(self._posted.popleft().worker))
             if not self._turns.ready:
                 return None
             posted = self._posted.popleft()
@@ -85,7 +82,7 @@ class RedisLine:
             except redis.exceptions.NoScriptError:  # somebody had the server forget it
                 answer = self._again(posted)
         counted, claimed = turn(posted.ends, answer)
-        return Turn(counted, [*self._taken(), *claimed])
+        return Turn(counted, [*self._taken(posted.worker), *claimed])
 
     def wait(self, timeout: float, bell: Bell, when_rung: Ask | None = None) -> bool:
         with self._client.connections.errors():
@@ -98,7 +95,7 @@ class RedisLine:
         if when_rung is not None and rang:
             self.post(when_rung.worker, [], when_rung)
         elif when_rung is not None and self._handed:
-            self._posted.append(_HANDED)
+            self._posted.append(Posted(when_rung.worker, (), None))
         return rang or bool(self._handed)
 
     def close(self) -> None:
@@ -124,19 +121,21 @@ class RedisLine:
                 continue
             if not isinstance(said, bytes) or not said:
                 rang = True
-            elif self._listens_as is not None and channel == self._client.key(f"ring:{self._listens_as}"):
-                self._handed.append(records.handed(said))
+            else:
+                self._handed.append((channel.rpartition(b":")[2].decode(), records.handed(said)))
                 self._offered = None
         return rang
 
-    def _taken(self) -> list[Claimed]:
+    def _taken(self, worker: str) -> list[Claimed]:
+        """What was handed to this worker. What a former self was handed is another's by now, as its lease was lost."""
         handed, self._handed = self._handed, []
-        return handed
+        return [claimed for whose, claimed in handed if whose == worker]
 
     def _again(self, posted: Posted) -> object:
         """What the server answers to a turn whose script it did not know, sent over a connection on which no other waits."""
         with self._client.connections.lend() as wire:
             wire.ask(loading(script("turn")))
+            assert posted.called is not None
             return wire.ask(posted.called)
 
 

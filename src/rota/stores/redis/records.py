@@ -225,7 +225,7 @@ def turn(answer: bytes) -> tuple[list[str], list[Claimed]]:
 
 
 def heard(answer: object) -> tuple[bytes, bytes, object]:
-    """What a subscriber is told: of what kind it is, on which channel, and what was published or how many channels there are."""
+    """What a subscriber is told: of what kind it is, on which channel, and what was published (or how many channels it hears)."""
     assert isinstance(answer, list)
     kind, channel, said = answer
     return kind, channel, said
