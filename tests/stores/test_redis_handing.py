@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_a_job_is_not_handed_over_past_those_that_wait(store: Store) -> None:
 @pytest.mark.parametrize(
     "options", [{"key": "k"}, {"context": "{}"}, {"delay": 1_000_000}, {"args": '["' + "x" * 5_000 + '"]'}]
 )
-def test_a_job_that_takes_more_than_a_plain_one_is_queued_or_scheduled(store: Store, options: dict[str, object]) -> None:
+def test_a_job_that_takes_more_than_a_plain_one_is_queued_or_scheduled(store: Store, options: dict[str, Any]) -> None:
     worker = sleeper(store)
     with line_of(store) as line:
         assert not offer(line, worker)

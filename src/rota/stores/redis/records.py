@@ -225,7 +225,7 @@ def turn(answer: bytes) -> tuple[list[str], list[Claimed]]:
 
 
 def heard(answer: object) -> tuple[bytes, bytes, object]:
-    """What a subscriber is told: of what kind it is, on which channel, and what was published (or how many channels it hears)."""
+    """What a subscriber is told: its kind, the channel, and what was published, or to how many channels it listens."""
     assert isinstance(answer, list)
     kind, channel, said = answer
     return kind, channel, said
