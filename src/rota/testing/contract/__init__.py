@@ -39,6 +39,7 @@ from rota.testing.contract.overview import Overview
 from rota.testing.contract.pausing import Pausing
 from rota.testing.contract.pruning import Pruning
 from rota.testing.contract.races import Races
+from rota.testing.contract.sealing import Sealing
 from rota.testing.contract.sleeping import Sleeping
 from rota.testing.contract.turns import Turns
 from rota.testing.contract.workers import Workers
@@ -70,6 +71,7 @@ class StoreContract(
     Turns,
     Races,
     LimitRaces,
+    Sealing,
     Moving,
 ):
     """All promises together. Each part may also be used alone while a store is being written."""
