@@ -117,7 +117,15 @@ local function claim()
     if job[ROOM] and not among(candidate.needs, job[ROOM]) then divert(job[ROOM]) end
     job[ROOM] = nil
     leave_line('queued', job[QUEUE], job[PRIORITY], id)
-    claimed[number] = begin(worker, id, known[id], candidate.kind.how, moved, job)
+    local how, packed = candidate.kind.how, known[id]
+    local head, claims = heading(packed)
+    if head then
+      claimed[number] = begin_plain(running_key(worker), id, packed, claims, how)
+      moved[head] = (moved[head] or 0) + 1
+      if how.places then how.many = how.many + 1 end
+    else
+      claimed[number] = begin(worker, id, job, how)
+    end
   end
   count_plain(moved, 'queued', 'running')
   for _, each in pairs(made) do

@@ -30,18 +30,18 @@ local function finish(id, job, outcome, took, keep, wait, excuse, looks, reason,
   end
 end
 
--- A plain job with places as it is without them, which are given back.
-local function without_places(packed, at, given)
+-- A plain job with places up to its number of claims, and what stands behind that once it has ended and gave them back.
+local function without_places(packed, given, ended_at)
   local high, low = packed:byte(-2, -1)
   local tail = packed:sub(-high * 256 - low)
   local gave = given[tail]
   if not gave then
     local worker, claimed, _, _, _, places = cmsgpack.unpack(tail)
-    gave = {claimed = pack(worker, claimed), places = places, many = 0}
+    gave = {claim = -#tail - 1, ended = pack(worker, claimed) .. ended_at, places = places, many = 0}
     given[tail] = gave
   end
   gave.many = gave.many + 1
-  return packed:sub(1, at + 1) .. '\195' .. packed:sub(at + 3, -#tail - 1) .. gave.claimed
+  return packed:sub(1, gave.claim), gave.ended
 end
 
 local function finish_plain()
@@ -52,11 +52,12 @@ local function finish_plain()
     for offset, packed in ipairs(call('HMGET', running, unpack(ids, first, last))) do
       local number = first + offset - 1
       local id, claim, result = ids[number], claims[number], results[number]
-      local head, claims_before, at, placed
-      if packed and not known[id] then head, claims_before, at, placed = heading(packed) end
+      local head, claims_before
+      if packed and not known[id] then head, claims_before = heading(packed) end
       if head and claims_before + 1 == claim and not (result and #result > LONG) then
-        if placed then packed = without_places(packed, at, given) end
-        packed = packed .. ended_at .. pack(tooks[number], result)
+        local ended, mark, zero = ended_at, packed:byte(-9, -8)
+        if mark == 0xd3 and zero == 0 then packed, ended = without_places(packed, given, ended_at) end -- as PLACED begins
+        packed = packed .. ended .. pack(tooks[number], result)
         known[id], unsaved[id] = packed, packed
         stop(running, id)
         add(history, now, id)
@@ -87,23 +88,28 @@ end
 
 -- Claim jobs that were taken off their lines, save those that are gone: somebody may delete keys by hand.
 local function claim(ids)
-  local alike, moved, manners = manner(worker), {}, {}
+  local moved, manners, alike = {}, {}, not places and manner(worker)
   fetch(ids)
   for _, id in ipairs(ids) do
     local packed = known[id]
-    if packed then
-      local how = alike
-      if places then
-        local task = group_of(packed)
-        how = manners[task] or manner(worker, places[task])
-        manners[task] = how
+    local head, claims
+    if packed then head, claims = heading(packed) end
+    if head then
+      local how = alike or manners[head]
+      if not how then
+        how = manner(worker, places[cmsgpack.unpack(head)])
+        manners[head] = how
       end
-      claimed[#claimed + 1] = begin(worker, id, packed, how, moved)
+      claimed[#claimed + 1] = begin_plain(running, id, packed, claims, how)
+      moved[head] = (moved[head] or 0) + 1
+    elseif packed then
+      local job = load(id)
+      claimed[#claimed + 1] = begin(worker, id, job, alike or manner(worker, places[job[TASK]]))
     end
   end
   count_plain(moved, 'queued', 'running')
-  for _, how in pairs(manners) do
-    if how.places then take_places(how.places, how.many) end
+  for head, how in pairs(manners) do
+    if how.places then take_places(how.places, moved[head]) end
   end
 end
 

@@ -30,8 +30,8 @@ local eased = call('DEL', base .. ':nothing')
 -- and kept aside, so that a job that moves need not carry it. PLAIN says of a waiting job that nothing else depends on it: no
 -- key, no text aside, no limit. What most jobs go through is then written behind the array, and nothing of that is taken apart:
 -- once it is claimed CLAIM, WORKER and CLAIMED; once it has succeeded FINISHED, TOOK and RESULT as well. Where it has places of
--- limits meanwhile, PLAIN is nil, and behind all that stand PLACES and the length of what was written from WORKER on. `load`
--- brings it together. EXACT has the digits of a DUE that no number of Lua's is exact for, a few centuries from now.
+-- limits meanwhile, there stand in between three that are nil, PLACES, and, as PLACED says, the length of what was written from
+-- WORKER on. `load` brings it together. EXACT has the digits of a DUE that no number of Lua's is exact for, a few centuries from now.
 local TASK, QUEUE, CLAIM, EXCUSED, PLAIN, ARGS, PRIORITY, MOST, CREATED, STATE, DUE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local WORKER, CLAIMED, FINISHED, TOOK, KEY, FLEETING, LOOKS, CONTEXT = 12, 13, 14, 15, 16, 17, 18, 19
 local RESULT, REASON, PROGRESS, CANCELLING, ROOM, PLACES, EXACT = 20, 21, 22, 23, 24, 25, 26
@@ -40,6 +40,8 @@ local FIELDS = 26
 local LONG = 1000
 
 local PLAIN_HEAD = string.char(0x90 + DUE)
+
+local PLACED = '\211\0\0\0\0\0\0' -- a whole number of 64 bits begins so, which is written with two more bytes
 
 local FINAL = {succeeded = true, failed = true, cancelled = true}
 

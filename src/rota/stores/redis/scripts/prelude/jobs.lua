@@ -31,8 +31,7 @@ local function save(id, job)
   return packed
 end
 
--- What begins a plain job, if it is one: its task and its queue, packed; the number of its claims, and where that stands.
--- Whether it has places is answered as well, which no waiting job has.
+-- What begins a plain job, if it is one: its task and its queue, packed, and the number of its claims.
 local function heading(packed)
   local from = packed:byte() < 0xa0 and 2 or 4
   local at = from
@@ -47,7 +46,7 @@ local function heading(packed)
     end
   end
   local claim, excused, plain = packed:byte(at, at + 2)
-  if claim < 0x7f and excused < 0x80 and plain ~= 0xc2 then return packed:sub(from, at - 1), claim, at, plain == 0xc0 end
+  if claim < 0x7f and excused < 0x80 and plain == 0xc3 then return packed:sub(from, at - 1), claim end
 end
 
 -- Set one of a job's texts: ARGS, CONTEXT, RESULT, REASON or PROGRESS.
