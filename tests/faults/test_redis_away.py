@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -269,20 +270,23 @@ def test_an_outage_is_waited_out_quietly(app: Rota, fleet: Fleet, frail: RedisSe
 def test_a_worker_started_before_its_server_works_once_that_is_there_and_has_read_its_data(
     fleet: Fleet, frail: RedisServer, url: str
 ) -> None:
-    with Rota(url) as app:
+    with Rota(url) as app, frail.client() as admin, ThreadPoolExecutor(1) as beside:
         app.named("later").using(delay=3_600).enqueue_many([()] * 1_000)
         # Microseconds for each job, and the bytes after which the server looks whether anybody asks it for something.
-        frail.set(key_load_delay=1_000, loading_process_events_interval_bytes=1_024)
-        with frail.client() as admin:
-            admin.bgrewriteaof()
-            eventually(lambda: not frail.info("persistence")["aof_rewrite_in_progress"])
+        frail.set(key_load_delay=5_000, loading_process_events_interval_bytes=1_024)
+        admin.bgrewriteaof()
+        eventually(lambda: not frail.info("persistence")["aof_rewrite_in_progress"])
         frail.stop()
         worker, other = fleet.worker(), fleet.worker()
         eventually(lambda: all("the store is away" in each.log for each in (worker, other)))
         other.send(signal.SIGTERM)
         assert other.wait(10) == 0
-        frail.start()
-        assert "is still reading its data" in worker.log
+        started = beside.submit(frail.start)
+        eventually(lambda: "is still reading its data" in worker.log)
+        with pytest.raises(StoreUnavailable, match=r"is still reading its data .*: wait"):
+            app.named("quick").enqueue()
+        eventually(lambda: admin.config_set("key-load-delay", 0))
+        started.result()
         assert app.named("quick").enqueue().wait(PATIENCE).status is State.SUCCEEDED
     assert ended([worker])
     assert "Traceback" not in fleet.logs()

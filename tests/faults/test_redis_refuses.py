@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import redis
 from kit import PATIENCE, Fleet
 
 from accounts import account, starts
@@ -98,9 +99,17 @@ def full_disk(server: RedisServer) -> Iterator[None]:
     (server.directory / "appendonlydir" / "temp-appendonly.aof.incr").symlink_to("/dev/full")
     with server.client() as admin:
         server.set(appendonly="yes")
-        eventually(lambda: admin.set("{other}", "word") and server.info("persistence")["aof_last_write_status"] != "ok")
+        eventually(lambda: refuses(admin))
         yield
         server.set(appendonly="no")
+
+
+def refuses(admin: redis.Redis) -> bool:
+    try:
+        admin.set("{other}", "word")
+    except redis.ResponseError as error:
+        return "No space left" in str(error)
+    return False
 
 
 @pytest.mark.parametrize("failing", [no_snapshots, full_disk])
