@@ -90,6 +90,12 @@ shop.close()
             finally:
                 process.kill()
 
+    def hand_on_again(self) -> None:
+        """What the guide says to do when Redis has lost jobs."""
+        [words] = re.findall(r"^\$ rota (jobs retry .*)$", GUIDE.read_text("utf-8"), re.MULTILINE)
+        command = [sys.executable, "-m", "rota", *words.split(), "--yes"]
+        subprocess.run(command, cwd=self._folder, env=self._environment(), stdout=subprocess.DEVNULL, check=True, timeout=60)
+
     def _python(self, program: str) -> list[str]:
         command = [sys.executable, "-c", program]
         done = subprocess.run(
@@ -108,7 +114,7 @@ def test_a_job_reaches_redis_with_the_commit_and_never_without(tmp_path: Path, d
     assert effects(database) == ["order"]
     with Rota(database) as outbox, Rota(redis_url) as app:
         with shop.worker("tasks:outbox"):
-            eventually(lambda: not outbox.jobs())
+            eventually(lambda: handed_on(outbox))
         assert [job.id for job in app.jobs()] == [id]
         assert shop.run() == ["receipt for order 7"]
         assert app.get(id).status is State.SUCCEEDED
@@ -121,7 +127,7 @@ def test_a_worker_killed_before_it_hands_a_job_on_loses_none(tmp_path: Path, dat
         _kill_where_it_stands_still(shop, "stops_before:outbox")
         assert app.jobs() == []
         with shop.worker("tasks:outbox"):
-            eventually(lambda: not outbox.jobs())
+            eventually(lambda: handed_on(outbox))
         assert [job.id for job in app.jobs()] == [id]
         assert shop.run() == ["receipt for order 7"]
 
@@ -138,7 +144,7 @@ def test_a_worker_killed_after_it_handed_a_job_on_queues_none_twice(
         assert [job.id for job in app.jobs(status="queued")] == [id]
         printed = shop.run() if ended else []
         with shop.worker("tasks:outbox"):
-            eventually(lambda: not outbox.jobs())
+            eventually(lambda: handed_on(outbox))
         assert [job.id for job in app.jobs()] == [id]
         assert printed + shop.run() == ["receipt for order 7"]
 
@@ -153,8 +159,28 @@ def test_jobs_wait_in_the_outbox_while_redis_is_away(tmp_path: Path, database: s
         with shop.worker("tasks:outbox"):
             eventually(lambda: outbox.get(id).attempts())
             server.start()
-            eventually(lambda: not outbox.jobs())
+            eventually(lambda: handed_on(outbox))
         assert [job.id for job in app.jobs()] == [id]
+
+
+def test_what_redis_lost_is_handed_on_again_and_the_rest_left_alone(tmp_path: Path, database: str, redis_url: str) -> None:
+    shop = Shop(tmp_path, database, redis_url)
+    lost, kept = shop.order("commit"), shop.order("commit")
+    with Rota(database) as outbox, Rota(redis_url) as app:
+        with shop.worker("tasks:outbox"):
+            eventually(lambda: handed_on(outbox))
+        app.delete(lost)
+        assert shop.run() == ["receipt for order 7"]
+        before = app.get(kept).row
+        shop.hand_on_again()
+        assert not handed_on(outbox)
+        with shop.worker("tasks:outbox"):
+            eventually(lambda: handed_on(outbox))
+        assert (app.get(lost).status, app.get(kept).row) == (State.QUEUED, before)
+
+
+def handed_on(outbox: Rota) -> bool:
+    return all(job.status is State.SUCCEEDED for job in outbox.jobs())
 
 
 def _kill_where_it_stands_still(shop: Shop, app: str) -> None:
