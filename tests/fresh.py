@@ -34,8 +34,10 @@ def fresh_url(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterat
             prefix = f"test{next(_numbers)}"
             yield redis.url(prefix=prefix)
             with redis.client() as client:
-                for key in client.scan_iter(f"{{{prefix}}}:*", count=1_000):
-                    client.delete(key)
+                for key in client.scan_iter(count=1_000):
+                    assert key.startswith("{test"), f"the store wrote {key!r}, which does not begin with its prefix"
+                    if key.startswith(f"{{{prefix}}}:"):
+                        client.delete(key)
         case _:
             raise ValueError(f"no store is called {kind!r}")
 
