@@ -35,7 +35,7 @@ def fresh_url(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterat
             yield redis.url(prefix=prefix)
             with redis.client() as client:
                 for key in client.scan_iter(count=1_000):
-                    assert key.startswith("{test"), f"the store wrote {key!r}, which does not begin with its prefix"
+                    assert key.startswith("{"), f"the store wrote {key!r}, which does not begin with a prefix"
                     if key.startswith(f"{{{prefix}}}:"):
                         client.delete(key)
         case _:
