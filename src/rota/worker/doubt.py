@@ -41,16 +41,18 @@ class Doubt:
         if self.again_at is not None and time.monotonic() >= self.again_at:
             self.there, self.again_at = True, None
 
-    def settle(self, worker: str, unwritten: Sequence[Run], ended: Sequence[Run]) -> None:
+    def settle(self, worker: str, unwritten: Sequence[Run], ended: Sequence[Run]) -> bool:
         """Hand back what the store thinks is in hand here and is not, and drop what it knows nothing of.
 
-        In hand are the unwritten ones, which may be dropped, and those that ended, which are still to be written.
+        In hand are the unwritten ones, which may be dropped, and those that ended, which are still to be written. Answers
+        whether the store knows this worker.
         """
         self._store.reconcile(worker, [run.job.id for run in (*unwritten, *ended)], self._app.now())
         # A server that crashed may have forgotten its last claims; another worker has those jobs now, or will.
         reports = [Report(run.job.id, run.job.claim) for run in unwritten]
-        lost = self._store.beat(worker, reports, self._app.now()).lost
+        answer = self._store.beat(worker, reports, self._app.now())
         for run in unwritten:
-            if run.job.id in lost and not is_finished(self._store, run):
+            if run.job.id in answer.lost and not is_finished(self._store, run):
                 run.lose()
         self.there = False
+        return answer.alive

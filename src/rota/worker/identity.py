@@ -37,6 +37,8 @@ class Identity:
             lease=lease,
             version=version,
         )
+        self.forgotten = False
+        """Whether the store said that it does not know this worker: the pulse joins anew."""
 
     @property
     def id(self) -> str:
@@ -48,6 +50,7 @@ class Identity:
 
     def take_on(self, row: WorkerRow) -> None:
         self.row = row
+        self.forgotten = False
 
 
 def _new_id() -> str:

@@ -468,7 +468,8 @@ class Ledger:
         worker = self._identity.id
         runs = [run for run in self._crew.unwritten() if run.worker == worker]
         ended = [run for run, _ in self._pending.get(worker, ())]
-        self._doubt.settle(worker, runs, [*ended, *self._within.runs])
+        if not self._doubt.settle(worker, runs, [*ended, *self._within.runs]):
+            self._identity.forgotten = True
         self._tallies.doubt()  # what was handed back may be among what the store counts
         self._lookout.ring()
 

@@ -119,7 +119,7 @@ class Pulse:
         self._signs.beat()
         self._clock_was_set()
         now = time.monotonic()
-        if now >= self._beat_at or self._crew.in_hand:
+        if now >= self._beat_at or self._crew.in_hand or self._identity.forgotten:
             self._beat()
             if now - self._beaten_at > 3 * self._interval:
                 # The store was away from this worker, and so perhaps from all: they get time to beat first.
