@@ -75,6 +75,18 @@ def test_what_a_limit_holds_is_in_nobodys_way(app: Rota) -> None:
         assert {job.wait(PATIENCE).status for job in held} == {State.SUCCEEDED}
 
 
+def test_what_a_limit_holds_goes_on_when_no_claim_has_met_it_full_for_a_while(app: Rota) -> None:
+    """Each claim lets in just as many as have ended, and holds nobody anew."""
+
+    @app.task(concurrency=4)
+    def slow() -> None:
+        time.sleep(0.02)
+
+    slow.enqueue_many([()] * 400)  # two seconds of work, if nothing waits for a poll
+    with working(app, poll=120.0, concurrency=8):
+        eventually(lambda: app.stats().states[State.SUCCEEDED] == 400, within=60.0)
+
+
 def test_a_freed_place_goes_to_the_larger_priority_and_then_to_the_older(app: Rota) -> None:
     order: list[str] = []
     go = threading.Event()

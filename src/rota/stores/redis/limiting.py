@@ -1,4 +1,4 @@
-"""Limits in Redis: claims under them, the rooms, and the sizes that were set.
+"""Claims under limits in Redis.
 
 A claim is up to a few rounds of two scripts: one frees what may have room by now and tells the first jobs, whose rooms are told
 here; the other decides by `rota.rules.admission` and claims at once, and passes over what has moved since. How many run in a
@@ -9,22 +9,20 @@ at again, for others may have been held behind it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from msgspec import Struct, msgpack
-from msgspec.structs import astuple
 
 from rota.clock import Micros
-from rota.errors import StoreError
-from rota.model import Ask, Claimed, LimitRow, Places, RoomRow, Round
+from rota.model import Ask, Claimed, Places, Round
 from rota.rules.instances import Instance
 from rota.rules.sizes import Concurrency, Size, read_size
-from rota.stores import sealing
 from rota.stores.base import Limits
-from rota.stores.redis import moving, records
+from rota.stores.redis import records
 from rota.stores.redis.client import MANY, Client
 from rota.stores.redis.records import Told
+from rota.stores.redis.rooms import by_name
 
 _ROUNDS = 8
 """Rounds in one claim, at most, or openings of rooms in their place."""
@@ -59,9 +57,6 @@ class Decided(Struct, array_like=True, frozen=True):
 
 _candidates = msgpack.Decoder(tuple[list[str] | None, Found | None] | None).decode
 _decided = msgpack.Decoder(Decided | bool | None).decode
-_Room = tuple[str, int | None, int | None, Micros | None, Micros | None, Micros | None]
-_rooms = msgpack.Decoder(list[_Room]).decode
-_changed = msgpack.Decoder(int | None).decode
 
 
 class Admitting:
@@ -111,7 +106,7 @@ class Admitting:
             return claims.over(None)
         present, found = answer
         if found is None:
-            self._overrides = _by_name(present or ())
+            self._overrides = by_name(present or ())
             return True
         claims.opened += found.opened
         claims.elsewhere |= found.elsewhere
@@ -213,61 +208,3 @@ def _needs(limits: Limits, sizes: Mapping[str, Size], jobs: Iterable[tuple[str, 
         id: tuple(room for room in limits.instances(records.dashed(id), task, args) if room.limit in sizes)
         for id, task, args in jobs
     }
-
-
-def _by_name(flat: Sequence[str]) -> dict[str, str]:
-    return dict(zip(flat[::2], flat[1::2], strict=True))
-
-
-# -- sizes and rooms ----------------------------------------------------------------------------
-
-
-def set_limit(client: Client, name: str, size: Size | None, now: Micros | None) -> None:
-    client.run("set_limit", name, None if size is None else f"{size}", now=now)
-
-
-def overrides(client: Client) -> dict[str, Size]:
-    found = client.send(b"HGETALL", client.key("limits"))
-    assert isinstance(found, list)
-    return {name: read_size(text) for name, text in _by_name([each.decode() for each in found]).items()}
-
-
-def rooms(client: Client) -> list[LimitRow]:
-    """`Store.rooms`, read in steps: of each room what is told is of one moment."""
-    told: list[LimitRow] = []
-    after: str | None = None
-    while page := _rooms(client.run("rooms", after, MANY)):
-        after = page[-1][0]
-        for room, running, held, started_at, _, closed_until in page:
-            name, _, key = room.partition("\0")
-            told.append(LimitRow(name, key, running or 0, held or 0, started_at, closed_until))
-    return told
-
-
-def prune_rooms(client: Client, now: Micros | None) -> None:
-    """Forget the rooms that nothing holds on to. Those that remember nothing went with the last job in them."""
-    while msgpack.decode(client.run("prune_rooms", MANY, now=now), type=int) == MANY:
-        pass
-
-
-# -- moving to another store --------------------------------------------------------------------
-
-
-def dump_rooms(client: Client, after: RoomRow | None, limit: int) -> list[RoomRow]:
-    told: list[RoomRow] = []
-    last = None if after is None else f"{after.name}\0{after.key}"
-    while len(told) < limit and (page := _rooms(client.run("rooms", last, MANY))):
-        last = page[-1][0]
-        for room, _, _, started_at, keep_until, closed_until in page:
-            if started_at is not None or closed_until is not None:
-                name, _, key = room.partition("\0")
-                told.append(RoomRow(name, key, started_at, keep_until, closed_until))
-    return told[:limit]
-
-
-def load_rooms(client: Client, seal: str, rooms: Sequence[RoomRow]) -> int:
-    sealing.check_there(moving.sealed(client), seal)
-    changed = _changed(client.run("load_rooms", seal, [astuple(room) for room in rooms]))
-    if changed is None:
-        raise StoreError("this store is not sealed for these rooms any more: another `rota move` may have ended that move")
-    return changed

@@ -48,17 +48,19 @@ from rota.model import (
 )
 from rota.stores.finishing import has_succeeded
 from rota.stores.given import flag, number, text, whole
-from rota.stores.redis import changing, checks, counting, flowing, limiting, looking, moving, records, schema
+from rota.stores.redis import changing, checks, counting, flowing, looking, moving, records, rooms, schema
 from rota.stores.redis.adding import insert
 from rota.stores.redis.client import MANY, Client, pieces
 from rota.stores.redis.connections import Connections, Waits
 from rota.stores.redis.line import RedisLine, turn, turn_values
+from rota.stores.redis.rooms import load_rooms
 from rota.stores.redis.url import read_url
 
 if TYPE_CHECKING:
     from rota.rules.sizes import Size
     from rota.stores.base import Limits
     from rota.stores.foreign import Dialect
+    from rota.stores.redis.limiting import Admitting
 
 _PREFIX = "rota"
 
@@ -98,7 +100,7 @@ class RedisStore:
     def __init__(self, url: str, client: Client, migrates: bool) -> None:
         self.url = url
         self._client = client
-        self._admitting = limiting.Admitting(client)
+        self._admitting: Admitting | None = None
         self._migrates = migrates
         self._opened_in = 0
         self._opening = threading.Lock()
@@ -209,17 +211,20 @@ class RedisStore:
         return Settled(done=done, counted=counted, open=frozenset())
 
     def admit(self, ask: Ask, limits: Limits, now: Micros | None = None) -> Round:
-        self._ready()
+        from rota.stores.redis.limiting import Admitting  # without limits nothing of them is loaded
+
+        client = self._ready()
+        self._admitting = self._admitting or Admitting(client)
         return self._admitting.admit(ask, limits, now)
 
     def set_limit(self, name: str, size: Size | None, now: Micros | None = None) -> None:
-        limiting.set_limit(self._ready(), name, size, now)
+        rooms.set_limit(self._ready(), name, size, now)
 
     def overrides(self) -> dict[str, Size]:
-        return limiting.overrides(self._ready())
+        return rooms.overrides(self._ready())
 
     def rooms(self) -> list[LimitRow]:
-        return limiting.rooms(self._ready())
+        return rooms.rooms(self._ready())
 
     def pause(
         self, queue: str, until: Micros | None = None, span: Micros | None = None, by: str = "", now: Micros | None = None
@@ -291,7 +296,7 @@ class RedisStore:
 
     def prune(self, ages: Mapping[State, Micros], limit: int, now: Micros | None = None) -> dict[State, int]:
         deleted = changing.prune(self._ready(), ages, limit, now)
-        limiting.prune_rooms(self._client, now)
+        rooms.prune_rooms(self._client, now)
         return deleted
 
     def prunable(self, ages: Mapping[State, Micros], now: Micros | None = None) -> dict[State, int]:
@@ -318,10 +323,10 @@ class RedisStore:
         return moving.load(self._ready(), seal, jobs, now)
 
     def dump_rooms(self, after: RoomRow | None, limit: int) -> list[RoomRow]:
-        return limiting.dump_rooms(self._ready(), after, limit)
+        return rooms.dump_rooms(self._ready(), after, limit)
 
     def load_rooms(self, seal: str, rooms: Sequence[RoomRow]) -> int:
-        return limiting.load_rooms(self._ready(), seal, rooms)
+        return load_rooms(self._ready(), seal, rooms)
 
     def declarations(self) -> list[TaskRow]:
         return moving.declarations(self._ready())

@@ -79,7 +79,7 @@ local function settle_rooms()
   end
   for room in pairs(vacant) do
     local name, key = named(room)
-    call('ZADD', looks_key(name), 'XX', 'LT', now, key)
+    if call('ZADD', looks_key(name), 'XX', 'LT', 'CH', now, key) == 1 then ring() end
   end
   crowds, vacant = {}, {}
 end
@@ -87,7 +87,10 @@ end
 -- Have claims look at all rooms of a limit that hold jobs.
 local function look_at_limit(name)
   local key = looks_key(name)
-  if call('EXISTS', key) == 1 then call('ZUNIONSTORE', key, 1, key, 'WEIGHTS', 0) end
+  if call('EXISTS', key) == 1 then
+    call('ZUNIONSTORE', key, 1, key, 'WEIGHTS', 0)
+    ring()
+  end
 end
 
 -- The same of every limit: who comes or goes may be the only one to know another size.
