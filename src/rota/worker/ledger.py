@@ -305,9 +305,6 @@ class Ledger:
         if handed:
             if self._restraint.lets_wait(limiting):
                 self._send(line, worker, handed, None)
-                if self._lookout.asleep and any(run.places for run, _ in handed):
-                    self._lookout.look = True  # nobody rings for what a limit holds, and it has room once this is written
-                    return
             elif any(run.tallied for run, _ in handed):
                 self._send(line, worker, handed, None)  # a claim that came before it would find these places taken
                 self._lookout.look = True
