@@ -1,32 +1,47 @@
-"""A worker counts the places itself that its claims took unnoted: the store has never fewer than bodies run, nor more for long."""
+"""A worker counts the places itself that its claims took unnoted: the store never has fewer than run, nor more for long."""
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
+from itertools import pairwise
 from urllib.parse import unquote
 
 import psycopg
 import pytest
 from psycopg import sql
 
+from rota import Limit, Retry, Rota, current_job
 from rota.clock import SECOND
-from rota.model import Ample, Ask, Claimed, Ended, Places, Succeeded, Tally, Turn
+from rota.model import Ample, Ask, Claimed, Ended, Places, State, Succeeded, Tally, Turn
 from rota.rules.instances import Instance
 from rota.rules.sizes import Concurrency
 from rota.stores import open_store
 from rota.stores.base import Line, Store
+from rota.stores.postgres_line import PostgresLine
+from rota.stores.sql_line import SqlLine
 from rota.testing.contract.limits import MAIL, admit, close, mail, running_and_held, settled, worker_of
 from rota.testing.contract.limits import job as mail_job
 from rota.testing.contract.lines import answered
 from rota.testing.contract.scene import LEASE, NOW, put
 from rota.testing.limits import Declares
 from servers import PostgresServer
-from working import eventually
+from working import eventually, working
 
 PATIENCE = 30.0
 ROOM = (MAIL, "")
 POST = ("concurrency of post", "")
+CUT = """
+select pg_terminate_backend(pid)
+from pg_stat_activity
+where application_name = 'rota' and query like '%rota_tallies%' and pid <> pg_backend_pid()
+"""
+"""Ends the connections over which workers count."""
 BOTH = Declares({"mail": {"concurrency": 1_000}, "post": {"concurrency": 1_000}})
 
 
@@ -267,3 +282,212 @@ class table:  # reads as a function
     def __exit__(self, *_: object) -> None:
         self._postgres.rollback()
         self._postgres.close()
+
+
+# -- by workers ---------------------------------------------------------------------------------
+
+
+class Crowd:
+    """Counts who is inside."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.now -= 1
+
+
+@pytest.fixture
+def app(store_url: str) -> Iterator[Rota]:
+    with Rota(store_url) as app:
+        yield app
+
+
+def counted(app: Rota) -> int:
+    """How many places workers count."""
+    with table(app.url, "rota_tallies") as (postgres, tallies):
+        [[taken]] = postgres.execute(sql.SQL("select coalesce(sum(taken), 0) from {}").format(tallies)).fetchall()
+    return int(str(taken))
+
+
+def tellers_of(app: Rota) -> set[str]:
+    """The workers that count some, or did."""
+    with table(app.url, "rota_tallies") as (postgres, tallies):
+        rows = postgres.execute(sql.SQL("select worker from {}").format(tallies)).fetchall()
+    return {str(worker).partition("/")[0] for (worker,) in rows}
+
+
+def all_free(app: Rota) -> bool:
+    return counted(app) == 0 and all(room.running == 0 for room in app.store.rooms())
+
+
+def test_a_worker_counts_its_places_while_it_lives(app: Rota) -> None:
+    @app.task(concurrency=400)
+    def wide() -> None: ...
+
+    jobs = wide.enqueue_many([()] * 3_000)
+    with working(app, concurrency=8) as worker:
+        eventually(lambda: tellers_of(app) == {worker.id})
+        assert {job.wait(PATIENCE).status for job in jobs} == {State.SUCCEEDED}
+        eventually(lambda: all_free(app))
+    assert tellers_of(app) == set()
+
+
+def test_workers_that_count_and_slow_bodies_together_keep_to_the_limit(app: Rota) -> None:
+    crowd = Crowd()
+    shared = Limit(40, name="shared")
+
+    @app.task(concurrency=shared)
+    def quick() -> None:
+        with crowd.inside():
+            pass
+
+    @app.task(concurrency=shared)
+    async def slow() -> None:
+        import asyncio
+
+        with crowd.inside():
+            await asyncio.sleep(0.05)
+
+    jobs = [*quick.enqueue_many([()] * 1_500), *slow.enqueue_many([()] * 200), *quick.enqueue_many([()] * 1_500)]
+    with working(app, concurrency=4), working(app, concurrency=50):
+        assert {job.wait(PATIENCE).status for job in jobs} == {State.SUCCEEDED}
+        eventually(lambda: all_free(app))
+    assert 30 <= crowd.most <= 40
+
+
+def test_a_smaller_size_that_is_set_holds_at_once_for_workers_that_count(app: Rota) -> None:
+    crowd = Crowd()
+    go = threading.Event()
+
+    @app.task(concurrency=Limit(400, name="wide"))
+    def wide(waits: bool) -> None:
+        with crowd.inside():
+            if waits:
+                go.wait(PATIENCE)
+
+    quick = wide.enqueue_many([(False,)] * 800)
+    with working(app, concurrency=8):
+        eventually(lambda: tellers_of(app))
+        app.set_limit("wide", 3)
+        jobs = [*quick, *wide.enqueue_many([(True,)] * 10)]
+        eventually(lambda: (crowd.now, app.stats().states[State.HELD]) == (3, 7), within=PATIENCE)
+        assert crowd.now == 3
+        go.set()
+        assert {job.wait(PATIENCE).status for job in jobs} == {State.SUCCEEDED}
+
+
+def test_a_job_that_reports_somebody_elses_limit_closes_the_room_for_workers_that_count(app: Rota) -> None:
+    told: list[float] = []
+    begun: list[float] = []
+
+    @app.task(concurrency=400, retry=0)
+    def call(number: int) -> None:
+        if number == 1_000 and not told:
+            told.append(time.monotonic())
+            raise Retry(after=1.0, limit=True)
+        begun.append(time.monotonic())
+
+    jobs = call.enqueue_many([(number,) for number in range(6_000)])
+    with working(app, concurrency=2):
+        for job in jobs[-50:]:
+            assert job.wait(PATIENCE).status is State.SUCCEEDED
+        assert jobs[1_000].wait(PATIENCE).status is State.SUCCEEDED
+        eventually(lambda: all_free(app))
+    longest = max(later - earlier for earlier, later in pairwise(sorted(begun)))
+    assert longest > 0.5  # what was in hand then went on
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_job_that_is_finished_within_its_bodys_transaction_gives_its_place_back(app: Rota, committed: bool) -> None:
+    @app.task(concurrency=400)
+    def wide() -> None: ...
+
+    @app.task(concurrency=400, max_attempts=1)
+    def within() -> None:
+        with table(app.url, "rota_jobs") as (postgres, _):
+            current_job().finish_within(postgres)
+            if committed:
+                postgres.commit()
+
+    jobs = [*wide.enqueue_many([()] * 1_000), *within.enqueue_many([()] * 30), *wide.enqueue_many([()] * 1_000)]
+    with working(app, concurrency=4):
+        assert {job.wait(PATIENCE).status for job in jobs} == {State.SUCCEEDED}
+        eventually(lambda: all_free(app))
+
+
+def test_what_a_worker_counted_under_an_id_that_it_lost_is_forgotten(app: Rota) -> None:
+    @app.task(concurrency=400, max_attempts=50)
+    def wide() -> None:
+        time.sleep(0.0005)
+
+    jobs = wide.enqueue_many([()] * 3_000)
+    with working(app, concurrency=8, lease=3) as worker:
+        eventually(lambda: tellers_of(app) == {worker.id})
+        former = worker.id
+        app.store.leave(former)  # as one that takes it for dead does
+        eventually(lambda: worker.id != former)
+        assert {job.wait(PATIENCE).status for job in jobs} == {State.SUCCEEDED}
+        eventually(lambda: all_free(app))
+        assert tellers_of(app) <= {worker.id}
+
+
+def test_cut_connections_leave_no_place_taken(app: Rota, postgres_server: PostgresServer) -> None:
+    crowd = Crowd()
+    shared = Limit(40, name="shared")
+
+    @app.task(concurrency=shared)
+    def quick() -> None:
+        with crowd.inside():
+            pass
+
+    jobs = quick.enqueue_many([()] * 3_000)
+    with working(app, concurrency=8), working(app, concurrency=8):
+        for job in jobs[::300]:
+            job.wait(PATIENCE)
+            with postgres_server.connect() as admin:
+                admin.execute(CUT)
+        assert {job.wait(PATIENCE).status for job in jobs} == {State.SUCCEEDED}
+        eventually(lambda: all_free(app))
+    assert crowd.most <= 40
+
+
+def test_what_a_frozen_server_process_commits_after_its_line_was_cut_leaves_no_place_taken(
+    app: Rota, postgres_server: PostgresServer
+) -> None:
+    """The worker has given the line up by then, and has written all again over another."""
+
+    @app.task(concurrency=400)
+    def wide() -> None:
+        time.sleep(0.0002)
+
+    jobs = wide.enqueue_many([()] * 4_000)
+    with working(app, concurrency=8) as worker:
+        eventually(lambda: tellers_of(app) == {worker.id})
+        ledger = worker._ledger
+        assert ledger is not None
+        line = ledger._line
+        assert isinstance(line, SqlLine)
+        assert isinstance(line._link, PostgresLine)
+        wire = line._link._wire
+        pid = wire._libpq.backend_pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            eventually(lambda: ledger._posted)
+            with socket.socket(fileno=os.dup(wire.socket)) as cut:
+                cut.shutdown(socket.SHUT_RD)
+            eventually(lambda: ledger._line not in (None, line))
+            eventually(lambda: tellers_of(app) and not ledger._doubt.there)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert {job.wait(PATIENCE).status for job in jobs} == {State.SUCCEEDED}
+        eventually(lambda: all_free(app))

@@ -317,7 +317,7 @@ class Ledger:
         found = self._store.admit(ask, limiting, self._app.now())
         self._answered()
         self._begin(found.claimed, worker, found.places)
-        if self._restraint.refused and found.claimed:
+        if self._restraint.in_vain:
             self._tallies.doubt()  # the store may have forgotten what it was told
         self._restraint.heed(found, self._crew.load + self._unwritten())
         self._lookout.after_round(ask, found)
@@ -402,10 +402,12 @@ class Ledger:
         self._begin(turn.claimed, posted.worker, places, tallied=ample is not None)
         self._recorder.tell(posted.handed, posted.ends, turn.counted)
         self._learn(len(posted.ends))
-        if ask is not None and ample is not None and len(turn.claimed) < ask.limit:
-            self._restraint.heed_refusal(len(turn.claimed))  # or there is no more: the next claim tells
-            self._lookout.look = True
-        elif ask is not None:
+        if ask is not None and ample is not None:
+            self._restraint.heed_ample(len(turn.claimed), ask.limit)
+            if len(turn.claimed) < ask.limit:
+                self._lookout.look = True  # it was refused, or there is no more: the next claim tells
+                return
+        if ask is not None:
             self._lookout.after(ask, turn.claimed)
 
     def _answered(self) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # without limits nothing of them is loaded
 
 _MEMORY = 1.0
 """Seconds for which it goes by what it met: no claim ahead under limits after a full one, fewer after one with a reserve."""
+_IN_VAIN = 4
+"""After so many claims for nothing that did not look at each job, there are none for a while."""
 _KEPT = 0.75
 """This part of what it had in hand as it met a reserve: so workers that share a limit come to share what is ahead."""
 
@@ -31,8 +33,7 @@ class Restraint:
         self._fewer_until = 0.0
         self._most = 0
         self._ample_from = self._ample_until = 0.0
-        self.refused = False
-        """Whether the last claim that did not look at each job got none."""
+        self._refused = 0
 
     def lets_wait(self, limiting: Limiting) -> bool:
         """Whether jobs under limits may be claimed that do not begin at once: while no limit was met of late."""
@@ -54,18 +55,25 @@ class Restraint:
         """Whether limits are likely to be so far from full that a claim need not look at each job."""
         return self._ample_from <= time.monotonic() < self._ample_until and self.lets_wait(limiting)
 
-    def heed_refusal(self, claimed: int) -> None:
-        """Learn from a claim that did not look at each job and got so few: it may have been refused."""
-        self._ample_until = 0.0
-        self.refused = not claimed
+    @property
+    def in_vain(self) -> bool:
+        """Whether several such claims got nothing, one after the other, while others got some."""
+        return self._refused >= _IN_VAIN
+
+    def heed_ample(self, claimed: int, wanted: int) -> None:
+        """Learn from a claim that did not look at each job; one that got fewer than it wanted may have been refused."""
+        self._refused = 0 if claimed else self._refused + 1
+        if claimed < wanted:
+            self._ample_until = 0.0
 
     def heed(self, found: Round, taken: int) -> None:
         """Learn from a claim under limits, after which so many jobs have this worker's places as the store sees it."""
         now = time.monotonic()
         self._ample_until = 0.0 if found.held or found.reserved or not found.claimed else now + _MEMORY
-        if self.refused and found.claimed:
-            self._ample_from = now + _MEMORY  # such as where another size was set: each try would be for nothing
-        self.refused = False
+        if self.in_vain:
+            self._ample_from = now + _MEMORY  # such as where another size was set: each try is for nothing
+        if self.in_vain or not found.claimed:
+            self._refused = 0
         if found.held:
             self._tight_until = now + _MEMORY
         elif found.reserved:
