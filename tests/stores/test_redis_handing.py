@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fresh import fresh_url
+from redis_servers import RedisServer
 from rota.bell import Bell
 from rota.model import Ask, State, Succeeded
 from rota.stores import open_store
@@ -17,7 +18,7 @@ from rota.stores.base import Line, Store
 from rota.testing.contract.lines import SOON, answered, line_of, rung
 from rota.testing.contract.scene import LEASE, NOW, finish, join, new, put, queued, row, state
 
-AWHILE = 0.2
+AWHILE = 0.05
 """Seconds in which what is not to come would have come."""
 
 
@@ -34,10 +35,17 @@ def sleeper(store: Store) -> str:
     return worker
 
 
-def offer(line: Line, worker: str, queues: tuple[str, ...] = ("default",), limit: int = 5) -> bool:
+def offer(line: Line, worker: str, queues: tuple[str, ...] = ("default",), limit: int = 5, within: float = AWHILE) -> bool:
     """Fall asleep with a claim ready, for a moment; says whether something rang."""
     with closing(Bell()) as bell:
-        return line.wait(AWHILE, bell, Ask(worker, queues, limit))
+        return line.wait(within, bell, Ask(worker, queues, limit))
+
+
+def queued_now(store: Store) -> str:
+    """The id of a job that was just inserted by the server's clock."""
+    job = new()
+    store.insert([job])
+    return job.id
 
 
 def test_a_job_is_claimed_as_it_comes_and_sent_along_with_the_ring(store: Store) -> None:
@@ -46,7 +54,7 @@ def test_a_job_is_claimed_as_it_comes_and_sent_along_with_the_ring(store: Store)
         assert not offer(line, worker)
         job = queued(store, args='[["é"],{}]', priority=7)
         assert (row(store, job).state, row(store, job).worker) == (State.RUNNING, worker)
-        assert offer(line, worker)
+        assert offer(line, worker, within=SOON)
         [claimed] = answered(line).claimed
         assert (claimed.id, claimed.claim, claimed.args, claimed.priority) == (job, 1, '[["é"],{}]', 7)
         assert finish(store, worker, claimed, Succeeded())
@@ -98,7 +106,7 @@ def test_jobs_that_come_together_are_claimed_by_turns(store: Store) -> None:
         assert not offer(line, worker)
         jobs = [each.id for each in put(store, new(), new())]
         assert {state(store, job) for job in jobs} == {State.QUEUED}
-        assert offer(line, worker)
+        assert offer(line, worker, within=SOON)
         assert {claimed.id for claimed in answered(line).claimed} == set(jobs)
 
 
@@ -116,6 +124,28 @@ def test_whose_lease_is_over_is_handed_nothing(store: Store) -> None:
         assert not offer(line, worker)
         job = queued(store, now=NOW + LEASE)
         assert state(store, job) is State.QUEUED
+
+
+def test_who_has_not_renewed_an_offer_is_handed_nothing(store: Store, redis_server: RedisServer) -> None:
+    worker = sleeper(store)
+    store.expire(worker)
+    store.beat(worker, [])
+    with line_of(store) as line:
+        assert not offer(line, worker)
+        with redis_server.client() as client:
+            [offers] = client.scan_iter("*:offers")
+            seconds, micros = client.time()
+            old = (seconds - 11) * 1_000_000 + micros
+            client.eval(
+                "redis.call('HSET', KEYS[1], ARGV[1], cmsgpack.pack({'default'}, tonumber(ARGV[2])))", 1, offers, worker, old
+            )
+            assert state(store, queued_now(store)) is State.QUEUED
+            now = seconds * 1_000_000 + micros
+            store.claim(Ask(sleeper(store), ("default",), 1))
+            client.eval(
+                "redis.call('HSET', KEYS[1], ARGV[1], cmsgpack.pack({'default'}, tonumber(ARGV[2])))", 1, offers, worker, now
+            )
+            assert state(store, queued_now(store)) is State.RUNNING
 
 
 def test_who_left_is_handed_nothing(store: Store) -> None:
@@ -167,14 +197,14 @@ def test_what_was_handed_to_a_former_self_is_not_run(store: Store) -> None:
     with line_of(store) as line:
         assert not offer(line, former)
         queued(store)
-        assert offer(line, worker)
+        assert offer(line, worker, within=SOON)
         assert answered(line).claimed == []
 
 
-def test_nothing_is_left_of_offers(store: Store, redis_server: object) -> None:
+def test_nothing_is_left_of_offers(store: Store, redis_server: RedisServer) -> None:
     worker = sleeper(store)
     with line_of(store) as line:
         assert not offer(line, worker)
         store.leave(worker)
-        with redis_server.client() as client:  # type: ignore[attr-defined]
+        with redis_server.client() as client:
             assert not list(client.scan_iter("*:offers"))

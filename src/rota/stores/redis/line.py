@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from time import monotonic
 
 import redis
 from msgspec import Struct
@@ -14,6 +15,9 @@ from rota.model import Ask, Claimed, Ended, Turn
 from rota.stores.redis import records
 from rota.stores.redis.client import Client
 from rota.stores.redis.scripts import command, loading, script
+
+_FRESH = 4.0
+"""Seconds after which an offer is made anew, when the sleeper next looks about it: one of a worker that is frozen gets old."""
 
 
 class Posted(Struct, frozen=True):
@@ -41,6 +45,7 @@ class RedisLine:
         """The worker whose own ring is listened to."""
         self._offered: Ask | None = None
         """What the last offer was for, while it stands."""
+        self._offered_at = 0.0
         self._handed: list[tuple[str, Claimed]] = []
         """Jobs that have come with a ring and of which no answer has told yet, each with the worker that it was handed to."""
         self._turns = client.connections.connect()
@@ -104,13 +109,13 @@ class RedisLine:
 
     def _offer(self, ask: Ask) -> None:
         """Offer to run what comes next, as this claim would."""
-        if ask == self._offered:
+        if ask == self._offered and monotonic() - self._offered_at < _FRESH:
             return
         if self._listens_as != ask.worker:
             self._ear.send(command(b"SUBSCRIBE", self._client.key(f"ring:{ask.worker}")))
             self._listens_as = ask.worker
         self._client.run("offer", ask.worker, ask.queues)
-        self._offered = ask
+        self._offered, self._offered_at = ask, monotonic()
 
     def _rang(self) -> bool:
         """Whether all were rung since the last look; a job that was handed over is kept."""

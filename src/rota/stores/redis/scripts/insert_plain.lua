@@ -13,8 +13,13 @@ call('ZADD', ALL, 0, id)
 
 local function count_one() call('HINCRBY', COUNTS, queue .. '\0' .. task .. '\0' .. state, 1) end
 
-local function offers(queues)
-  for _, each in ipairs(cmsgpack.unpack(queues)) do
+-- An offer that is old may be of somebody who is frozen: who is well makes it anew. A moment that is given tells no age.
+local FRESH = 10 * 1000000
+
+local function stands(offer)
+  local queues, since = cmsgpack.unpack(offer)
+  if not input[1] and now - since > FRESH then return false end
+  for _, each in ipairs(queues) do
     if each == queue then return true end
   end
 end
@@ -24,7 +29,7 @@ local function hand_over()
   local found = call('HRANDFIELD', OFFERS, 8, 'WITHVALUES')
   for at = 1, #found, 2 do
     local worker = found[at]
-    if offers(found[at + 1]) and tonumber(call('ZSCORE', LEASES, worker) or 0) > now then
+    if stands(found[at + 1]) and tonumber(call('ZSCORE', LEASES, worker) or 0) > now then
       call('HDEL', OFFERS, worker)
       if call('PUBLISH', RING .. ':' .. worker, '\147\217\32' .. id .. '\192' .. packed) > 0 then
         local whole = packed .. '\1' .. pack(worker, now)
