@@ -138,6 +138,8 @@ class Admitting:
         if decided is None:
             return claims.over(None)
         claims.add(decided, needs, sizes)
+        if found.next_in == 0:  # rooms were left that are to be looked at
+            claims.next_in = 0
         admitted = len(decided.claimed)
         claims.reserved |= decided.looked < decided.there and admitted < slots
         if (
@@ -146,7 +148,7 @@ class Admitting:
             or admitted == left
             or (claims.mixed and admitted == slots)
         ) and not (decided.diverted and claims.opened < _OPENINGS):
-            return claims.over(decided.next_in)
+            return claims.over(claims.next_in)
         return True
 
 

@@ -7,7 +7,7 @@
 --
 -- Answers nil where the worker is not known, false where other overrides are in force, and nothing was done; else the jobs that
 -- were claimed, how many were held, looked at and still there, the rooms [name, key] with room that had held jobs which were
--- not let in there, and how long until time makes room.
+-- not let in there, and how long until time makes room, or 0 where one of these is to be looked at now.
 
 local worker, ids, kinds, needs, sizes, overrides, names, slots, at_once, limit = unpack(input, 2, 11)
 
@@ -102,7 +102,7 @@ if #admitted == slots then -- those without limits come in up to the first that 
   end
 end
 
-local diverted = {}
+local diverted, again = {}, false
 
 -- Whoever had been freed by a room and is not let in there has it looked at again: others may be held behind it.
 local function divert(mark)
@@ -157,7 +157,7 @@ local function note_rooms()
     end
     local opening, look = opens_at(is.size, is, is.running + is.let, started), is.look
     if diverted[name] and opening == now then
-      look = now
+      look, again = now, true
     elseif is.holding then
       look = math.min(look or now + AGAIN, opening or now + AGAIN, now + AGAIN)
     elseif look and opening and opening ~= now then
@@ -175,5 +175,4 @@ note_rooms()
 local marks = {}
 for _, mark in pairs(diverted) do marks[#marks + 1] = mark end
 rung = looked < #candidates or #marks > 0 -- another may take what was left here, or wait for what is opened now
-local next_in = #due_rooms(names, worker, 1) > 0 and 0 or until_opening(names)
-return done(array(6) .. list(claimed) .. pack(#held, looked, #candidates, marks, next_in))
+return done(array(6) .. list(claimed) .. pack(#held, looked, #candidates, marks, again and 0 or until_opening(names)))

@@ -7,8 +7,9 @@
 -- room for.
 --
 -- Answers nil where the worker is not known; the overrides in force where they are others, and nothing was done; else nil and
--- how many openings were made, whether jobs of other queues were freed, how long until time makes room, whether there are rooms
--- to be looked at still, in which case no job is told, and the jobs: [id, task, args].
+-- how many openings were made, whether jobs of other queues were freed, 0 where rooms are left that are to be looked at or else
+-- how long until time makes room where no job is told, whether those rooms are to be opened before any job is told, and the
+-- jobs: [id, task, args].
 
 local worker, queues, limit, names, sizes, overrides, openings, slots, wider = unpack(input, 2, 10)
 
@@ -76,16 +77,23 @@ local function open(room)
   return look, opening
 end
 
+-- Answers whether there may be more to open.
 local function open_rooms(rooms)
-  local notes = {}
+  local notes, more = {}, #rooms == OPENED
   for _, room in ipairs(rooms) do
-    if freed >= TOGETHER then break end
-    notes[room] = {open(room)}
+    if freed >= TOGETHER then
+      more = true
+      break
+    end
+    local look, opening = open(room)
+    notes[room] = {look, opening}
+    more = more or look <= now
   end
   settle()
   settle_rooms()
   for room, note in pairs(notes) do note_room(room, note[1], note[2]) end
   opened = opened + 1
+  return more
 end
 
 if call('HEXISTS', WORKERS, worker) == 0 then return done(pack(nil)) end
@@ -94,12 +102,12 @@ if present then return done(record(present, nil)) end
 
 rooms = due_rooms(names, worker, OPENED)
 local function told(due, jobs)
-  return array(2) .. pack(nil) .. record(opened, elsewhere, #rooms > 0 and 0 or until_opening(names), due, jobs)
+  local next_in = #jobs == 0 and until_opening(names) or nil
+  return array(2) .. pack(nil) .. record(opened, elsewhere, #rooms > 0 and 0 or next_in, due, jobs)
 end
 
 while #rooms > 0 and opened < openings and freed < TOGETHER do
-  open_rooms(rooms)
-  rooms = due_rooms(names, worker, OPENED)
+  rooms = open_rooms(rooms) and due_rooms(names, worker, OPENED) or {}
 end
 rung = elsewhere or freed > slots
 if (#rooms > 0 and opened < openings) or limit == 0 then
