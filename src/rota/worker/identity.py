@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Sequence
 from uuid import uuid4
 
 import msgspec
 
-from rota.clock import Micros
+from rota.clock import SECOND, Micros
 from rota.model import WorkerRow
 
 
@@ -39,6 +40,8 @@ class Identity:
         )
         self.forgotten = False
         """Whether the store said that it does not know this worker: the pulse joins anew."""
+        self.told_at = 0.0
+        """When it last told the store that it lives, by `time.monotonic`."""
 
     @property
     def id(self) -> str:
@@ -51,6 +54,12 @@ class Identity:
     def take_on(self, row: WorkerRow) -> None:
         self.row = row
         self.forgotten = False
+        self.told_at = time.monotonic()
+
+    @property
+    def held_up(self) -> bool:
+        """Whether it was not heard of for longer than its lease, so that what is its own may be another's by now."""
+        return time.monotonic() - self.told_at > self.row.lease / SECOND
 
 
 def _new_id() -> str:

@@ -315,6 +315,7 @@ class Ledger:
             return
         ask = self._restraint.kept_to(ask, limiting)
         found = self._store.admit(ask, limiting, self._app.now())
+        self._check_lease()
         self._answered()
         self._begin(found.claimed, worker, found.places)
         if self._restraint.in_vain:
@@ -375,6 +376,7 @@ class Ledger:
     def _hear(self, line: Line) -> bool:
         """Take in the answers that have come, and say whether the line can be used on."""
         while self._posted:
+            self._check_lease()
             try:
                 turn = line.answered()
             except StoreUnavailable:
@@ -392,6 +394,11 @@ class Ledger:
             self._settle(self._posted.popleft(), turn)
             self._ring_at(line)
         return True
+
+    def _check_lease(self) -> None:
+        """Take nothing that was claimed before a halt of this process that outlasted its lease: another may have run it."""
+        if self._identity.held_up:
+            raise StoreUnavailable("this worker was held up for longer than its lease, so it looks what is still its own")
 
     def _settle(self, posted: Posted, turn: Turn) -> None:
         """Begin what a turn claimed, tell of what it wrote, and learn from both."""
@@ -467,7 +474,10 @@ class Ledger:
         worker = self._identity.id
         runs = [run for run in self._crew.unwritten() if run.worker == worker]
         ended = [run for run, _ in self._pending.get(worker, ())]
-        if not self._doubt.settle(worker, runs, [*ended, *self._within.runs]):
+        before = time.monotonic()
+        if self._doubt.settle(worker, runs, [*ended, *self._within.runs]):
+            self._identity.told_at = before
+        else:
             self._identity.forgotten = True
         self._tallies.doubt()  # what was handed back may be among what the store counts
         self._lookout.ring()

@@ -155,7 +155,10 @@ class Pulse:
         ours = [run for run in hands if run.worker == worker]
         latest = {run.job.id: run for run in sorted(ours, key=lambda run: run.job.claim)}
         told = [(run, run.progress) for run in latest.values() if not run.finished]
+        before = time.monotonic()
         answer = self._store.beat(worker, [Report(run.job.id, run.job.claim, said) for run, said in told], self._app.now())
+        if answer.alive:
+            self._identity.told_at = before
         for run, said in told:
             if run.progress is said:
                 run.progress = None

@@ -255,6 +255,7 @@ class Worker:
                 try:
                     store.declare(declarations(self.app.tasks.values()))
                     store.join(self._identity.row, self.app.now())
+                    self._identity.take_on(self._identity.row)
                 except BaseException:
                     if line is not None:
                         line.close()
