@@ -153,6 +153,53 @@ def test_a_connection_lost_as_a_body_returns_does_not_lose_its_outcome(
     assert "its outcome is not recorded" not in worker.log
 
 
+# -- jobs that are handed to workers that sleep ---------------------------------------------------
+
+
+def asleep(server: RedisServer, workers: int) -> None:
+    """Wait until so many workers sleep and have offered to run what comes next."""
+    with server.client() as admin:
+        eventually(lambda: admin.hlen("{rota}:offers") == workers)
+
+
+@pytest.mark.parametrize("harm", [cut_off, cut_listeners_off, stand_still, crash])
+def test_lone_jobs_go_on_whatever_becomes_of_the_worker_that_offered_to_run_them(
+    app: Rota, fleet: Fleet, frail: RedisServer, ledger: Path, harm: Harm
+) -> None:
+    workers = [fleet.worker(lease=30, poll=30) for _ in range(2)]
+    asleep(frail, 2)
+    enqueuer = fleet.program("fault_steady")
+    eventually(lambda: starts(ledger) > 50)
+    harm(frail)
+    begun = starts(ledger)
+    eventually(lambda: starts(ledger) > begun + 50)
+    enqueuer.send(signal.SIGTERM)
+    assert enqueuer.wait() == 0
+    ids = [line for line in enqueuer.log.split() if line != "again"]
+    eventually(lambda: all_final(app, ids), within=PATIENCE)
+    done = account(app, ids, ledger)
+    assert (done.states, done.repeated) == ({State.SUCCEEDED: len(ids)}, {})
+    assert ended(workers)
+    assert "Traceback" not in fleet.logs()
+
+
+def test_a_lone_job_that_a_frozen_worker_was_handed_runs_elsewhere_once_that_one_is_lost(
+    app: Rota, fleet: Fleet, frail: RedisServer, ledger: Path
+) -> None:
+    frozen, other = (fleet.worker(lease=1.5, poll=30) for _ in range(2))
+    asleep(frail, 2)
+    frozen.send(signal.SIGSTOP)
+    ids = [app.named("quick").enqueue().id for _ in range(10)]
+    eventually(lambda: all_final(app, ids))
+    frozen.send(signal.SIGCONT)
+    eventually(lambda: "lease was lost" in frozen.log)
+    more = [app.named("quick").enqueue().id for _ in range(10)]
+    eventually(lambda: all_final(app, more))
+    done = account(app, [*ids, *more], ledger)
+    assert (done.states, done.repeated) == ({State.SUCCEEDED: 20}, {})
+    assert ended([frozen, other])
+
+
 # -- what a server keeps ------------------------------------------------------------------------
 
 
