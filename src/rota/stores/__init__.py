@@ -24,7 +24,8 @@ _BUILT_IN = {
 
 _SHORTLY = 1.0
 """Seconds that a SQLite file is waited for by somebody who may be the one who locks it."""
-_EXTRA = dict.fromkeys(("postgresql", "postgres"), "pip install 'rota[postgres]'")
+_EXTRAS = {"postgresql": "postgres", "postgres": "postgres", "redis": "redis", "rediss": "redis", "unix": "redis"}
+"""The extra that brings the driver of a scheme."""
 
 
 def open_store(url: str, **options: object) -> Store:
@@ -67,7 +68,8 @@ def _opener(scheme: str, url: str) -> Callable[..., Store]:
         try:
             opener: Callable[..., Store] = getattr(import_module(module), name)
         except ImportError as error:
-            mend = _EXTRA.get(scheme, "use a Python that was built with it")
+            extra = _EXTRAS.get(scheme.partition("+")[0])
+            mend = "use a Python that was built with it" if extra is None else f"pip install 'rota[{extra}]'"
             raise DriverMissing(f"the store {scheme}:// needs a driver that is missing ({error}): {mend}") from error
         return opener
     # Imported here: it takes longer than all the rest, and the stores that come with Rota need no search.

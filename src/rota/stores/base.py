@@ -93,7 +93,8 @@ class Line(Protocol):
         """Send a turn: what `Store.finish` does, or without `ends` what `Store.claim` does.
 
         Where claims are ample, `tally` says how many places the worker has by them without `ends`; the store adds those that
-        this turn takes, and forgets all of it with the worker.
+        this turn takes, and forgets all of it with the worker. The first of a line is whole and covers the rooms of its ample
+        claims; from then on nothing counts that was sent over a line given up before.
         """
         ...
 

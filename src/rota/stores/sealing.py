@@ -19,7 +19,7 @@ TABLES = (
     "rota_limits",
     "rota_queues",
 )
-"""The tables beneath a seal: all but the one of migrations."""
+"""The tables beneath a seal: all but that of migrations, and what workers count, which nobody tells without claiming."""
 
 
 def written(seal: Seal) -> str:
