@@ -54,7 +54,8 @@ class Rota:
 
     `url` says where jobs are kept: `sqlite:///jobs.db` (three slashes: relative to the current directory), `sqlite:////var/jobs.db`,
     `postgresql://user@host/database`, `redis://host:6379/0`, `memory://`; without it `ROTA_URL` is read, and without that
-    `sqlite:///rota.db` is used. Further keywords go to the store, for example `schema="jobs"` on Postgres. Nothing is opened before the first use.
+    `sqlite:///rota.db` is used. Further keywords go to the store, for example `schema="jobs"` on Postgres. Nothing is opened
+    before the first use.
 
     - `keep_succeeded`, `keep_failed`, `keep_cancelled`: how long finished jobs stay to be looked at (seconds or `timedelta`;
       `None`: for ever; `0`: deleted as they finish). By default a day, for ever, and a week.

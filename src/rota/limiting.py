@@ -84,7 +84,7 @@ class Limiting:
         return all(isinstance(limit.size, Concurrency) and limit.size.most >= _ROOMY for limit in self._declared.values())
 
     def ample(self, many: int) -> Ample | None:
-        """What a claim of so many may take in one step while limits are far from full; `None` where it must look at each job."""
+        """What a claim of so many may take in one step under limits far from full; `None` where it must look at each job."""
         from rota.rules.admission import spare_for
 
         if any(limit.key is not None for limit in self._declared.values()):
