@@ -162,7 +162,7 @@ def asleep(server: RedisServer, workers: int) -> None:
         eventually(lambda: admin.hlen("{rota}:offers") == workers)
 
 
-@pytest.mark.parametrize("harm", [cut_off, cut_listeners_off, stand_still, crash])
+@pytest.mark.parametrize("harm", [cut_off, crash])
 def test_lone_jobs_go_on_whatever_becomes_of_the_worker_that_offered_to_run_them(
     app: Rota, fleet: Fleet, frail: RedisServer, ledger: Path, harm: Harm
 ) -> None:
