@@ -18,7 +18,7 @@ def run(code: str) -> str:
 
 
 def test_an_unknown_scheme_is_refused_naming_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"mysql.*memory://, postgres://, postgresql://, sqlite://"):
+    with pytest.raises(ConfigError, match=r"mysql.*memory://, postgres://, postgresql://, redis://.*sqlite://"):
         open_store("mysql://localhost/jobs")
 
 
