@@ -42,7 +42,7 @@ def slow(seconds: float) -> None:
 """
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """An empty store that several processes can share, of each kind."""
     with fresh_url(request.param, request, tmp_path) as url:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from cli.conftest import Call, Shop, environment, run
 
 STATES = ["scheduled", "queued", "held", "running", "succeeded", "failed", "cancelled"]
@@ -68,6 +70,7 @@ def test_purge_deletes_what_is_old_enough(shop: Shop, call: Call) -> None:
     assert {job.status for job in shop.app.jobs()} == {"queued", "scheduled"}
 
 
+@pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
 def test_migrate_makes_the_tables_and_may_run_again(call: Call) -> None:
     assert "are those of this version" in call("migrate")
     assert "are those of this version" in call("migrate")
@@ -92,6 +95,7 @@ def test_a_file_that_is_not_there_is_not_made_by_a_look(tmp_path: Path) -> None:
     assert not (tmp_path / "typo.db").exists()
 
 
+@pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
 def test_tables_that_are_not_there_are_told_of_with_what_makes_them(url: str, tmp_path: Path) -> None:
     ended = run("stats", "--url", url, cwd=tmp_path)
     assert ended.returncode == 1
