@@ -18,7 +18,8 @@ from rota import Job, ResultError, Rota, State
 from rota.cli.group import rota
 from working import eventually, working
 
-pytestmark = pytest.mark.slow
+SQL = pytest.mark.parametrize("shared_url", ["sqlite", "postgres"], indirect=True)
+pytestmark = [pytest.mark.slow, SQL]
 
 PATIENCE = 30.0
 BROKEN = ("", "{", "null", "7", "[1,", '{"number":', '{"number":"seven"}', '{"*":[["a"]]}', "[" * 100_000, "NaN", "\ue000")

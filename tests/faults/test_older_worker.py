@@ -20,7 +20,8 @@ from rota import Rota
 from rota.model import State
 from working import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+SQL = pytest.mark.parametrize("shared_url", ["sqlite", "postgres"], indirect=True)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120), SQL]
 
 WHEEL = Path(__file__).parents[1] / "releases" / "rota-0.1.0-py3-none-any.whl"
 """The Rota before places of limits were noted together; `releases/build.py` makes it."""

@@ -14,7 +14,8 @@ from rota import Rota
 from rota.model import State
 from working import eventually
 
-pytestmark = pytest.mark.slow
+SQL = pytest.mark.parametrize("shared_url", ["sqlite", "postgres"], indirect=True)
+pytestmark = [pytest.mark.slow, SQL]
 
 TRANSFERS = 2_000
 ACCOUNTS = 20
