@@ -201,7 +201,7 @@ def test_nothing_is_loaded():
     assert not {"asyncio", "sqlite3", "rota.worker", "rota.testing.asserting"} & set(sys.modules)
 """
     pytester.makepyfile(test_shop=code)
-    result = pytester.runpytest_subprocess("-W", "error", "-p", "no:anyio")
+    result = pytester.runpytest_subprocess("-W", "error", "-p", "no:anyio", "-p", "no:valkey")
     result.assert_outcomes(passed=1)
 
 
