@@ -460,6 +460,16 @@ def test_cut_connections_leave_no_place_taken(app: Rota, postgres_server: Postgr
     assert crowd.most <= 40
 
 
+def freeze_idle(server: PostgresServer, pid: int) -> bool:
+    """Freeze a process of the server between two transactions: within one it may hold locks for which all others wait."""
+    os.kill(pid, signal.SIGSTOP)
+    with server.connect() as admin:
+        [[idle]] = admin.execute("select state = 'idle' from pg_stat_activity where pid = %s", [pid]).fetchall()
+    if not idle:
+        os.kill(pid, signal.SIGCONT)
+    return bool(idle)
+
+
 def test_what_a_frozen_server_process_commits_after_its_line_was_cut_leaves_no_place_taken(
     app: Rota, postgres_server: PostgresServer
 ) -> None:
@@ -479,7 +489,7 @@ def test_what_a_frozen_server_process_commits_after_its_line_was_cut_leaves_no_p
         assert isinstance(line._link, PostgresLine)
         wire = line._link._wire
         pid = wire._libpq.backend_pid
-        os.kill(pid, signal.SIGSTOP)
+        eventually(lambda: freeze_idle(postgres_server, pid))
         try:
             eventually(lambda: ledger._posted)
             with socket.socket(fileno=os.dup(wire.socket)) as cut:
