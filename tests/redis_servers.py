@@ -6,7 +6,6 @@ A server that cannot be started raises: no test is ever skipped for want of one.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -24,7 +23,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from redis_versions import ENCRYPTING, NEWEST, program
-from servers import ROOM
+from servers import quick_folder
 from working import eventually
 
 Listen = Literal["socket", "tcp", "tls"]
@@ -287,7 +286,7 @@ class Daemon:
     """A program with a directory of its own: both are gone after `close`, and after this process, however that ends."""
 
     def __init__(self, prefix: str) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix=prefix, dir=_quick_folder()))
+        self.directory = Path(tempfile.mkdtemp(prefix=prefix, dir=quick_folder()))
         silent = subprocess.DEVNULL
         self._guard = subprocess.Popen(
             ["sh", "-c", GUARD, str(self.directory)],
@@ -399,11 +398,3 @@ def _free(port: int) -> bool:
         except OSError:
             return False
         return True
-
-
-def _quick_folder() -> str | None:
-    """Where there is room for it, memory: `fsync` is asked for there too, and no test cuts the power."""
-    memory = Path("/dev/shm")
-    if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM:
-        return str(memory)
-    return None

@@ -84,7 +84,7 @@ class PostgresServer:
     def __init__(self, primary: PostgresServer | None = None, **settings: str) -> None:
         self.settings: Mapping[str, str] = SETTINGS | settings
         self._user = SYSTEM_USER if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
-        self.directory = Path(tempfile.mkdtemp(prefix="rota-pg-", dir=_quick_folder()))
+        self.directory = Path(tempfile.mkdtemp(prefix="rota-pg-", dir=quick_folder()))
         self.data = self.directory / "data"
         self._names = count(1)
         self._kept: psycopg.Connection[tuple[object, ...]] | None = None
@@ -289,8 +289,8 @@ class PostgresServer:
         return int((self.data / "postmaster.pid").read_text().splitlines()[0])
 
 
-def _quick_folder() -> str | None:
-    """Where there is room for it, memory: a commit waits for `fsync` there too, and no test cuts the power."""
+def quick_folder() -> str | None:
+    """Where there is room for it, memory: `fsync` is waited for there too, and no test cuts the power."""
     memory = Path("/dev/shm")
     if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM:
         return str(memory)
